@@ -1,0 +1,79 @@
+package job
+
+// Reason is why a job failed; the set is closed.
+type Reason string
+
+// The seven reasons.
+const (
+	ReasonError           Reason = "error"
+	ReasonTimeout         Reason = "timeout"
+	ReasonMaxTurns        Reason = "max-turns"
+	ReasonBudget          Reason = "budget"
+	ReasonContextOverflow Reason = "context-overflow"
+	ReasonLoop            Reason = "loop"
+	ReasonAborted         Reason = "aborted"
+)
+
+// Reasons returns all seven.
+func Reasons() []Reason {
+	return []Reason{ReasonError, ReasonTimeout, ReasonMaxTurns, ReasonBudget, ReasonContextOverflow, ReasonLoop, ReasonAborted}
+}
+
+// Codes under a reason; the list is open and documented. A code belongs to one reason, except where noted.
+const (
+	// Under ReasonError.
+	CodeProviderAuth    = "provider-auth"    // credentials refused
+	CodeProviderQuota   = "provider-quota"   // no money or plan left at the provider
+	CodeProviderFailed  = "provider-failed"  // requests failed after all retries
+	CodeProviderRefused = "provider-refused" // the provider refuses the request as it is
+	CodeAnswerRefused   = "answer-refused"   // the model or a filter refused to answer
+	CodeUnknownStop     = "unknown-stop"     // a stop reason the adapter does not know
+	CodeOutputLimit     = "output-limit"     // cut at the output limit
+	CodeEmptyAnswer     = "empty-answer"     // no text and no tool call, twice
+	CodeRequestLimit    = "request-limit"    // the job's request budget is used up
+	CodeProcessLost     = "process-lost"     // the job process ended without a terminal event
+	CodeInternal        = "internal"         // a fault of the runtime
+	// Under ReasonTimeout.
+	CodeTimeout = "timeout" // limits.timeoutSec
+	CodeStalled = "stalled" // limits.idleTimeoutSec, after all retries
+	// Under ReasonMaxTurns.
+	CodeMaxTurns = "max-turns"
+	// Under ReasonBudget.
+	CodeBudget = "budget"
+	// Under ReasonContextOverflow.
+	CodeContextOverflow = "context-overflow"
+	// Under ReasonLoop.
+	CodeRepeatedCall = "repeated-call" // one call, one answer, twelve times
+	CodeEndlessTurn  = "endless-turn"  // too many characters without a finished tool call
+	// Under ReasonAborted.
+	CodeAborted = "aborted"
+)
+
+// Outcome is the one result of a job.
+type Outcome struct {
+	// Completed holds the answer of a job that succeeded; it is nil if and only if Failed is set.
+	Completed *CompletedData
+	Failed    *FailedData
+	Usage     TotalUsage
+}
+
+// ExitCode is the exit code of a process that ran this one job: 0 completed, 1 failed, 7 stopped by a limit, 130 aborted.
+func (o Outcome) ExitCode() int {
+	if o.Failed == nil {
+		return 0
+	}
+	switch o.Failed.Reason {
+	case ReasonTimeout, ReasonMaxTurns, ReasonBudget, ReasonLoop, ReasonContextOverflow:
+		return 7
+	case ReasonAborted:
+		return 130
+	}
+	return 1
+}
+
+// Exit codes beside those of an Outcome.
+const (
+	ExitUsage       = 2
+	ExitInvalidSpec = 3
+	ExitSuspended   = 8
+)

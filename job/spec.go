@@ -1,0 +1,299 @@
+// Package job is the contract between whoever asks for work and the runtime that does it: one self-contained Spec goes
+// in, a gapless stream of Events comes out and ends in exactly one Outcome. A Spec is enough to run: nothing is looked
+// up, discovered or remembered between jobs. The package holds the types, the strict decoding with all problems in one
+// answer, and the checks that need no machine; it starts nothing itself. Runtimes are kernel (in process) and jobproc
+// (as a child process); both pass the suite in jobtest.
+package job
+
+import (
+	"encoding/json"
+
+	"github.com/hozo-run/hozo/llm"
+)
+
+// APIVersion is the version of the Spec this package reads.
+const APIVersion = "hozo/v1"
+
+// Spec is one request for work.
+type Spec struct {
+	// APIVersion must be APIVersion.
+	APIVersion string `json:"apiVersion"`
+	// ID is the jobId of the events; absent means that the runtime makes one. It never reaches a model.
+	ID    string     `json:"id,omitempty"`
+	Agent Definition `json:"agent"`
+	// Task is the first user message, verbatim.
+	Task  string   `json:"task"`
+	Model ModelRef `json:"model"`
+	// Providers are the configured accounts by id, with their credentials. They stay in memory.
+	Providers map[string]ProviderConfig `json:"providers"`
+	Workspace Workspace                 `json:"workspace"`
+	Limits    Limits                    `json:"limits"`
+	// Metadata is opaque: echoed on job.started, never shown to the model.
+	Metadata map[string]json.RawMessage `json:"metadata,omitempty"`
+	// History holds earlier messages of the same exchange; it must not end with an assistant message that awaits tool
+	// results.
+	History []llm.Message `json:"history,omitempty"`
+	// Context holds labelled blocks that go after the shared prefix of the prompt.
+	Context []ContextBlock `json:"context,omitempty"`
+	// Notices are emitted right after job.started and never shown to the model.
+	Notices  []Notice `json:"notices,omitempty"`
+	Sampling Sampling `json:"sampling,omitzero"`
+
+	// The fields below are part of the contract but not of this version of the runtime: a spec that sets one is refused
+	// as unsupported.
+
+	MCP        *MCP          `json:"mcp,omitempty"`
+	Output     *OutputSchema `json:"output,omitempty"`
+	Checks     []Check       `json:"checks,omitempty"`
+	ToolErrors *ToolErrors   `json:"toolErrors,omitempty"`
+	Approvals  *Approvals    `json:"approvals,omitempty"`
+	Loop       *Loop         `json:"loop,omitempty"`
+	Subagents  []Subagent    `json:"subagents,omitempty"`
+	Host       []HostTool    `json:"host,omitempty"`
+	Resume     *Resume       `json:"resume,omitempty"`
+}
+
+// Definition is an agent as a job carries it.
+type Definition struct {
+	// ID and Version identify the agent in events; neither is looked up.
+	ID      string `json:"id"`
+	Version string `json:"version"`
+	// Instructions are the beginning of the system prompt, verbatim.
+	Instructions string `json:"instructions"`
+	// Skills follow the instructions in this order.
+	Skills []Skill `json:"skills,omitempty"`
+	// Tools is the allowlist by name. Absent (nil) means every kernel tool; empty means none.
+	Tools []string `json:"tools,omitempty"`
+	// DenyCommandPatterns are RE2 expressions; a call whose command matches one is blocked.
+	DenyCommandPatterns []string `json:"denyCommandPatterns,omitempty"`
+	// Thinking is the default level; ModelRef.Thinking overrides it.
+	Thinking llm.Level `json:"thinking,omitempty"`
+}
+
+// MarshalJSON keeps the difference between absent and empty tools.
+func (d Definition) MarshalJSON() ([]byte, error) {
+	type plain Definition
+	if d.Tools == nil {
+		return json.Marshal(plain(d))
+	}
+	return json.Marshal(struct {
+		plain
+		Tools []string `json:"tools"`
+	}{plain(d), d.Tools})
+}
+
+// Skill is a named Markdown text added to the instructions. Name matches [a-z][a-z0-9-]* in full, at most 64 bytes.
+type Skill struct {
+	Name    string `json:"name"`
+	Content string `json:"content"`
+}
+
+// ModelRef chooses a model of one of the Spec's providers.
+type ModelRef struct {
+	// Provider is a key of Spec.Providers.
+	Provider string    `json:"provider"`
+	ID       string    `json:"id"`
+	Thinking llm.Level `json:"thinking,omitempty"`
+}
+
+// ProviderConfig is one configured account.
+type ProviderConfig struct {
+	// API is one of the names of APIs.
+	API     string            `json:"api"`
+	BaseURL string            `json:"baseUrl,omitempty"`
+	APIKey  string            `json:"apiKey,omitempty"`
+	Headers map[string]string `json:"headers,omitempty"`
+	// TagHeaders are header templates over {jobId}, {agentId}, {agentVersion} and {purpose}.
+	TagHeaders map[string]string `json:"tagHeaders,omitempty"`
+	// Models override the embedded model table for this account, by model id.
+	Models map[string]ModelConfig `json:"models,omitempty"`
+	// Script is the inline fixture of the scripted API; no other API takes one.
+	Script json.RawMessage `json:"script,omitempty"`
+}
+
+// ModelConfig overrides single fields of a model's table entry; an absent field keeps the table's value.
+type ModelConfig struct {
+	ContextWindow   *int64      `json:"contextWindow,omitempty"`
+	MaxOutputTokens *int64      `json:"maxOutputTokens,omitempty"`
+	Price           *llm.Price  `json:"price,omitempty"`
+	ThinkingLevels  []llm.Level `json:"thinkingLevels,omitempty"`
+	Images          *bool       `json:"images,omitempty"`
+	Compat          *llm.Compat `json:"compat,omitempty"`
+}
+
+// Workspace names the directories of a job. Paths are absolute or relative to the working directory of the process.
+type Workspace struct {
+	// Root is where a relative path of a read tool starts.
+	Root string `json:"root"`
+	// ReadOnly lists what may be read. The first entry is a directory: a search without a path looks there. The others
+	// are directories or files; a file named WORKSPACE.md is the guide.
+	ReadOnly []string `json:"readOnly"`
+	// OutDir is the only directory that may be written to.
+	OutDir string `json:"outDir"`
+	// TmpDir is for processes; absent means a private directory that the starter makes and removes.
+	TmpDir string `json:"tmpDir,omitempty"`
+}
+
+// Limits bound a job.
+type Limits struct {
+	// TimeoutSec is the wall clock of the job in seconds; it is required and above 0.
+	TimeoutSec float64 `json:"timeoutSec"`
+	// IdleTimeoutSec ends a request whose model makes no progress for so many seconds; 0 switches it off, absent means
+	// DefaultIdleTimeoutSec.
+	IdleTimeoutSec *float64 `json:"idleTimeoutSec,omitempty"`
+	// MaxTurns bounds model responses; absent means no bound.
+	MaxTurns *int64 `json:"maxTurns,omitempty"`
+	// MaxCostUSD bounds the money; absent means no bound. It needs a model whose price is known.
+	MaxCostUSD *llm.USD `json:"maxCostUsd,omitempty"`
+}
+
+// DefaultIdleTimeoutSec is the idle timeout of a spec that names none.
+const DefaultIdleTimeoutSec = 120
+
+// Place says where a context block goes.
+type Place string
+
+// The closed set of places.
+const (
+	// PlaceSystemEnd is the end of the system prompt, after everything that jobs share.
+	PlaceSystemEnd Place = "system-end"
+	// PlaceBeforeTask is a user message before the task.
+	PlaceBeforeTask Place = "before-task"
+)
+
+// ContextBlock is labelled text for the model: data, unless Trusted.
+type ContextBlock struct {
+	Label string `json:"label"`
+	Data  string `json:"data"`
+	Place Place  `json:"place"`
+	// Trusted writes the block as rules to follow; only at PlaceSystemEnd.
+	Trusted bool `json:"trusted,omitempty"`
+}
+
+// Notice is a remark about the job for people.
+type Notice struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+// Sampling holds the values passed to the model.
+type Sampling struct {
+	Temperature     *float64 `json:"temperature,omitempty"`
+	MaxOutputTokens *int64   `json:"maxOutputTokens,omitempty"`
+}
+
+// MCP lists the MCP servers that the agent may name.
+type MCP struct {
+	Servers []MCPServer `json:"servers"`
+}
+
+// MCPServer is one MCP server over HTTP, ready to use.
+type MCPServer struct {
+	Name       string            `json:"name"`
+	URL        string            `json:"url"`
+	Headers    map[string]string `json:"headers,omitempty"`
+	TimeoutSec float64           `json:"timeoutSec,omitempty"`
+	// AllowedTools may run although the server does not claim them to be read-only.
+	AllowedTools []string `json:"allowedTools,omitempty"`
+	// Required makes the job fail if the server cannot be reached.
+	Required bool `json:"required,omitempty"`
+	// Pins hold the hash of a tool's definition by tool name; a tool that drifted is withheld.
+	Pins map[string]string `json:"pins,omitempty"`
+}
+
+// OutputSchema asks for a typed answer.
+type OutputSchema struct {
+	Schema     json.RawMessage `json:"schema"`
+	Name       string          `json:"name,omitempty"`
+	MaxRepairs *int64          `json:"maxRepairs,omitempty"`
+}
+
+// Check is a host tool that judges the answer before the job ends.
+type Check struct {
+	ID   string `json:"id"`
+	Tool string `json:"tool"`
+}
+
+// ToolErrors bounds how often failed calls go back to the model.
+type ToolErrors struct {
+	MaxRetries int64    `json:"maxRetries"`
+	RetryOn    []string `json:"retryOn"`
+}
+
+// Approvals says which tools need a decision before they run, by tool name: "never", "first-use" or "always".
+type Approvals struct {
+	Tools map[string]string `json:"tools"`
+}
+
+// Loop chooses the loop strategy.
+type Loop struct {
+	// Kind is "transcript" (the default) or "working-memory".
+	Kind   string  `json:"kind"`
+	Writer *Writer `json:"writer,omitempty"`
+}
+
+// Writer configures the writer of the working-memory loop.
+type Writer struct {
+	Model     *ModelRef `json:"model,omitempty"`
+	MaxTokens *int64    `json:"maxTokens,omitempty"`
+}
+
+// Subagent is an agent that the job's agent may call like a tool.
+type Subagent struct {
+	Name        string     `json:"name"`
+	Description string     `json:"description"`
+	Agent       Definition `json:"agent"`
+	Loop        *Loop      `json:"loop,omitempty"`
+	Limits      *Limits    `json:"limits,omitempty"`
+}
+
+// HostTool is a tool lent by the caller.
+type HostTool struct {
+	Name        string          `json:"name"`
+	Version     string          `json:"version,omitempty"`
+	Description string          `json:"description"`
+	InputSchema json.RawMessage `json:"inputSchema"`
+	// Effect is "read", "write" or "external".
+	Effect     string `json:"effect"`
+	Idempotent bool   `json:"idempotent,omitempty"`
+	// Egress refuses arguments that quote content read in this job.
+	Egress bool `json:"egress,omitempty"`
+	// Usage is a sentence for the research block of the prompt; Research puts it there.
+	Usage    string `json:"usage,omitempty"`
+	Research bool   `json:"research,omitempty"`
+}
+
+// Resume continues a job from its journal.
+type Resume struct {
+	Attempt   int64      `json:"attempt"`
+	NextSeq   int64      `json:"nextSeq"`
+	Decisions []Decision `json:"decisions,omitempty"`
+}
+
+// Decision answers one wait of a suspended job.
+type Decision struct {
+	WaitID string `json:"waitId"`
+	Hash   string `json:"hash"`
+	// Verdict is "approve", "reject" or "withdraw".
+	Verdict   string          `json:"verdict"`
+	Arguments json.RawMessage `json:"arguments,omitempty"`
+	Rationale string          `json:"rationale,omitempty"`
+}
+
+// The API families that a ProviderConfig can name.
+const (
+	APIOpenAIChat        = "openai-chat"
+	APIOpenAIResponses   = "openai-responses"
+	APIAnthropicMessages = "anthropic-messages"
+	APIGoogleGenerate    = "google-generate"
+	APIAzureOpenAI       = "azure-openai"
+	APIBedrockConverse   = "bedrock-converse"
+	APIScripted          = "scripted"
+	APIOffline           = "offline"
+)
+
+// APIs returns the name of every API family of the contract, whether this runtime has an adapter for it or not.
+func APIs() []string {
+	return []string{APIOpenAIChat, APIOpenAIResponses, APIAnthropicMessages, APIGoogleGenerate, APIAzureOpenAI, APIBedrockConverse,
+		APIScripted, APIOffline}
+}
