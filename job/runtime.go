@@ -13,10 +13,12 @@ type Runtime interface {
 // Handle is a job that was started.
 type Handle interface {
 	// Events is the stream of the job, closed after the terminal event. It has one reader, which back-pressures the job:
-	// a caller must read it to its end or call Wait, which reads and drops what is left.
+	// whoever calls Events reads it to its end or calls Discard.
 	Events() <-chan *Event
-	// Wait returns the outcome when the job has ended and every resource of it is released. It may be called while
-	// another goroutine reads Events, in which case that goroutine must go on reading.
+	// Discard drops the events that nobody has read; the job goes on. Calls after the first do nothing.
+	Discard()
+	// Wait returns the outcome when the job has ended and every resource of it is released. If Events was never called,
+	// Wait discards the events. It may be called by several goroutines.
 	Wait() Outcome
 	// Abort ends the job as aborted, with cause as message. It returns at once; calls after the first do nothing.
 	Abort(cause string)

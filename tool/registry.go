@@ -1,0 +1,149 @@
+package tool
+
+import (
+	"fmt"
+	"regexp/syntax"
+	"slices"
+	"strings"
+
+	"github.com/hozo-run/hozo/llm"
+	"github.com/hozo-run/hozo/problem"
+)
+
+// Registry is the set of tools of one runtime, in the order in which they are offered to models. It is built once by the
+// program that wires the runtime and read-only afterwards.
+type Registry struct {
+	tools  []Tool
+	byName map[string]int
+}
+
+// NewRegistry returns a registry of these tools. A tool without a complete declaration, or a second one of the same name,
+// is an error.
+func NewRegistry(tools ...Tool) (*Registry, error) {
+	r := &Registry{byName: make(map[string]int, len(tools))}
+	for _, t := range tools {
+		if err := t.check(); err != nil {
+			return nil, err
+		}
+		if _, twice := r.byName[t.Name]; twice {
+			return nil, fmt.Errorf("tool %q is registered twice", t.Name)
+		}
+		r.byName[t.Name] = len(r.tools)
+		r.tools = append(r.tools, t)
+	}
+	return r, nil
+}
+
+// Tools returns every tool in order. The slice is the caller's.
+func (r *Registry) Tools() []Tool { return slices.Clone(r.tools) }
+
+// Names returns every name in order.
+func (r *Registry) Names() []string {
+	names := make([]string, len(r.tools))
+	for i, t := range r.tools {
+		names[i] = t.Name
+	}
+	return names
+}
+
+// Select returns the tools of an allowlist: nil selects all, an empty list none. Unknown names are problems at
+// /agent/tools/<index>, all of them. The order is the registry's, so that it does not depend on the list.
+func (r *Registry) Select(allow []string) (*Set, problem.List) {
+	if allow == nil {
+		return newSet(r.tools), nil
+	}
+	var problems problem.List
+	chosen := make([]bool, len(r.tools))
+	for i, name := range allow {
+		at, known := r.byName[name]
+		switch {
+		case !known:
+			problems.AddHint("unknown-tool", fmt.Sprintf("/agent/tools/%d", i), "known tools: "+strings.Join(r.Names(), ", "),
+				"unknown tool %q", name)
+		case chosen[at]:
+			problems.Add("duplicate-tool", fmt.Sprintf("/agent/tools/%d", i), "tool %q is listed twice", name)
+		default:
+			chosen[at] = true
+		}
+	}
+	var tools []Tool
+	for i, t := range r.tools {
+		if chosen[i] {
+			tools = append(tools, t)
+		}
+	}
+	return newSet(tools), problems
+}
+
+// Set is the tools of one agent.
+type Set struct {
+	tools  []Tool
+	byName map[string]int
+}
+
+func newSet(tools []Tool) *Set {
+	s := &Set{tools: tools, byName: make(map[string]int, len(tools))}
+	for i, t := range tools {
+		s.byName[t.Name] = i
+	}
+	return s
+}
+
+// Len returns the number of tools.
+func (s *Set) Len() int { return len(s.tools) }
+
+// Names returns the names in the order in which they are offered.
+func (s *Set) Names() []string {
+	names := make([]string, len(s.tools))
+	for i, t := range s.tools {
+		names[i] = t.Name
+	}
+	return names
+}
+
+// Find returns the tool of this name, nil if there is none.
+func (s *Set) Find(name string) *Tool {
+	if at, ok := s.byName[name]; ok {
+		return &s.tools[at]
+	}
+	return nil
+}
+
+// Specs returns the declarations for a model, in order.
+func (s *Set) Specs() []llm.ToolSpec {
+	specs := make([]llm.ToolSpec, len(s.tools))
+	for i, t := range s.tools {
+		specs[i] = llm.ToolSpec{Name: t.Name, Description: t.Description, InputSchema: t.InputSchema}
+	}
+	return specs
+}
+
+// check reports the first thing that keeps t from being registered.
+func (t *Tool) check() error {
+	b := t.Boundary
+	switch {
+	case !kernelName(t.Name):
+		return fmt.Errorf("tool %q: the name must match [a-z][a-z0-9_]* and have at most 64 bytes", t.Name)
+	case strings.TrimSpace(t.Description) == "":
+		return fmt.Errorf("tool %q has no description", t.Name)
+	case t.Effect != EffectRead && t.Effect != EffectWrite && t.Effect != EffectExternal:
+		return fmt.Errorf("tool %q has no effect", t.Name)
+	case b.Reads == "" || b.Writes == "" || b.Network == "" || b.Processes == "" || b.Secrets == "":
+		return fmt.Errorf("tool %q: every field of its security boundary must be filled in (write \"none\")", t.Name)
+	case t.Run == nil || t.compiled == nil || len(t.InputSchema) == 0:
+		return fmt.Errorf("tool %q was not made with tool.New", t.Name)
+	}
+	return nil
+}
+
+func kernelName(name string) bool {
+	if name == "" || len(name) > 64 || name[0] < 'a' || name[0] > 'z' {
+		return false
+	}
+	for _, c := range name {
+		if c != '_' && !syntax.IsWordChar(c) || c >= 'A' && c <= 'Z' {
+			return false
+		}
+	}
+	return true
+}

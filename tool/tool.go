@@ -1,0 +1,125 @@
+// Package tool holds what a tool is: its declaration, its security boundary, its input schema with coercion and
+// validation, and the explicit registry from which an agent's allowlist selects. Tools live in one folder per family
+// below this one and know neither models nor the kernel's loop. A tool failure is a Result for the model to read; a Go
+// error never leaves a tool.
+package tool
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/hozo-run/hozo/llm"
+	"github.com/hozo-run/hozo/workspace"
+)
+
+// Effect says what a call may change.
+type Effect string
+
+// The closed set of effects. Calls of effect read may run in parallel; any other call runs alone, in the model's order.
+const (
+	// EffectRead changes nothing anywhere.
+	EffectRead Effect = "read"
+	// EffectWrite changes files of the job's output directory.
+	EffectWrite Effect = "write"
+	// EffectExternal may change things outside of the job.
+	EffectExternal Effect = "external"
+)
+
+// Boundary is the security boundary of a tool, for reviewers and for "hozo tools". Each field says in one phrase what the
+// tool can reach; "none" must be written out. A tool without a complete boundary cannot be registered.
+type Boundary struct {
+	// Reads and Writes name the files that the tool can open.
+	Reads  string `json:"reads"`
+	Writes string `json:"writes"`
+	// Network, Processes and Secrets name the connections it makes, the programs it starts and the credentials it sees.
+	Network   string `json:"network"`
+	Processes string `json:"processes"`
+	Secrets   string `json:"secrets"`
+}
+
+// Declaration is what a tool says about itself.
+type Declaration struct {
+	// Name matches [a-z][a-z0-9_]* for kernel tools.
+	Name string
+	// Description is for the model; it is part of the byte-stable prefix of every request.
+	Description string
+	// InputSchema is a JSON Schema (draft 2020-12) of type object.
+	InputSchema json.RawMessage
+	Effect      Effect
+	Boundary    Boundary
+	// CommandArguments names the string arguments that deny patterns are matched against.
+	CommandArguments []string
+}
+
+// Tool is a declared capability that can run.
+type Tool struct {
+	Declaration
+	// Run does the work of one call. Arguments have been coerced to and validated against InputSchema. It must return
+	// when ctx ends; it may be called by several goroutines at once.
+	Run func(ctx context.Context, env *Env, arguments json.RawMessage) Result
+
+	compiled *lazySchema
+}
+
+// Env is what the kernel lends to a call.
+type Env struct {
+	Workspace *workspace.Workspace
+	// Images says that the model takes images.
+	Images bool
+	// CallID is the call's id, for temporary names and logs.
+	CallID string
+}
+
+// Result is the end of a call.
+type Result struct {
+	// Text goes to the model. The kernel replaces an empty text by a placeholder.
+	Text string
+	// Images go to the model after Text.
+	Images []llm.Image
+	// IsError marks a failed call; Text then says what failed and what to do about it.
+	IsError bool
+	// Summary is one line for people, without content of files. Empty means that the kernel makes one.
+	Summary string
+	// Outputs are the files written.
+	Outputs []Output
+	// Reads are the lines of files that Text shows.
+	Reads []SourceRead
+}
+
+// Output is a file that a call wrote.
+type Output struct {
+	// Path is relative to the output directory, with slashes.
+	Path  string
+	Bytes int64
+}
+
+// SourceRead is a range of lines that a call showed to the model.
+type SourceRead struct {
+	// Path is relative to the workspace root, with slashes (see workspace.Place.Display).
+	Path string
+	// From and To count from 1; To 0 means the end of the file.
+	From, To int64
+}
+
+// Errorf returns a failed result with a message in the manner of fmt.Sprintf.
+func Errorf(format string, args ...any) Result {
+	return Result{IsError: true, Text: fmt.Sprintf(format, args...)}
+}
+
+// New makes a tool whose arguments decode into A. It panics on a declaration that is incomplete, since that is a fault of
+// the program; Registry.Add checks the same for tools built by hand.
+func New[A any](d Declaration, run func(ctx context.Context, env *Env, arguments A) Result) Tool {
+	t := Tool{Declaration: d, compiled: &lazySchema{raw: d.InputSchema}}
+	t.Run = func(ctx context.Context, env *Env, raw json.RawMessage) Result {
+		var a A
+		if err := json.Unmarshal(raw, &a); err != nil {
+			return Errorf("the arguments do not fit: %v", err)
+		}
+		return run(ctx, env, a)
+	}
+	if err := t.check(); err != nil {
+		panic(err)
+	}
+	return t
+}
