@@ -1,0 +1,39 @@
+package kernel
+
+import (
+	"fmt"
+
+	"github.com/hozo-run/hozo/job"
+	"github.com/hozo-run/hozo/llm"
+)
+
+// addPrompt counts bytes that the next request will carry and no provider has counted yet.
+func (l *ledger) addPrompt(bytes int) { l.prompt += llm.EstimateTokens(bytes) }
+
+// book enters one request into the ledger and reports it. A response that was cut, or whose provider does not count, is
+// estimated from what was sent and received and marked so. A request that failed before anything arrived costs nothing
+// and is not reported.
+func (r *run) book(turn, try int64, response llm.Response, received int, f *fault) {
+	usage, estimated := response.Usage, false
+	if !response.UsageReported {
+		if f != nil && received == 0 {
+			return
+		}
+		usage = llm.Usage{Input: r.ledger.prompt, Output: llm.EstimateTokens(received)}
+		estimated = true
+	}
+	cost := r.ledger.add(usage, response.Billed)
+	if f == nil {
+		r.ledger.prompt = usage.Total()
+	}
+	if estimated && !r.estimated {
+		r.estimated = true
+		r.emit(&job.Notice{Code: "usage-estimated", Message: "the provider did not report the usage of a request: it is estimated from the bytes sent and received"})
+	}
+	r.emit(&job.UsageData{
+		Call: job.CallUsage{ID: fmt.Sprintf("%d.%d", turn, try), Purpose: llm.PurposeTurn, Model: r.spec.Model.ID,
+			ServedModel: response.ServedModel, Tokens: usage, CostMicroUSD: cost, PrefixHash: r.plan.conversation.PrefixHash(),
+			Estimated: estimated},
+		Total: r.ledger.total,
+	})
+}

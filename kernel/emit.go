@@ -1,0 +1,103 @@
+package kernel
+
+import (
+	"sync"
+	"time"
+
+	"github.com/hozo-run/hozo/job"
+)
+
+// emitter gives events their order: whoever emits waits until the reader has taken the event, unless the events are being
+// discarded. It is safe for concurrent use.
+type emitter struct {
+	jobID  string
+	events chan *job.Event
+	// discard is closed when nobody reads any more.
+	discard     chan struct{}
+	discardOnce sync.Once
+
+	mu  sync.Mutex
+	seq int64
+}
+
+func newEmitter(jobID string) *emitter {
+	return &emitter{jobID: jobID, events: make(chan *job.Event, 16), discard: make(chan struct{})}
+}
+
+func (e *emitter) stopReading() { e.discardOnce.Do(func() { close(e.discard) }) }
+
+func (e *emitter) emit(data job.EventPayload) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.seq++
+	event := job.NewEvent(e.seq, time.Now(), e.jobID, "", data)
+	select {
+	case <-e.discard:
+	case e.events <- event:
+	}
+}
+
+const (
+	deltaBytes    = 4096
+	deltaInterval = 50 * time.Millisecond
+)
+
+// deltas joins the pieces of a response's text into few events: the first at once, then one per deltaInterval or
+// deltaBytes.
+type deltas struct {
+	emitter   *emitter
+	turn, try int64
+
+	mu      sync.Mutex
+	buffer  []byte
+	last    time.Time
+	timer   *time.Timer
+	emitted bool
+	closed  bool
+}
+
+// add takes a piece of text.
+func (d *deltas) add(text []byte) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.buffer = append(d.buffer, text...)
+	now := time.Now()
+	switch wait := deltaInterval - now.Sub(d.last); {
+	case len(d.buffer) >= deltaBytes || wait <= 0:
+		d.flush(now)
+	case d.timer == nil:
+		d.timer = time.AfterFunc(wait, d.tick)
+	}
+}
+
+func (d *deltas) tick() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.timer = nil
+	if !d.closed {
+		d.flush(time.Now())
+	}
+}
+
+func (d *deltas) flush(now time.Time) {
+	if len(d.buffer) == 0 {
+		return
+	}
+	d.last = now
+	d.emitted = true
+	text := string(d.buffer)
+	d.buffer = d.buffer[:0]
+	d.emitter.emit(&job.MessageDeltaData{Turn: d.turn, Try: d.try, Text: text})
+}
+
+// close emits what is left and reports whether anything was emitted. Nothing is emitted afterwards.
+func (d *deltas) close() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.closed = true
+	if d.timer != nil {
+		d.timer.Stop()
+	}
+	d.flush(time.Now())
+	return d.emitted
+}

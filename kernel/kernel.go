@@ -1,0 +1,69 @@
+// Package kernel runs jobs in this process: it checks a job.Spec against the adapters, models and tools it was built
+// with, drives the model turn by turn, runs the tools that the agent may use, enforces every limit, and reports all of it
+// as events that end in exactly one outcome. It knows no agent and discovers nothing: what a job does not name does not
+// exist for it. It has no state between jobs; one Runtime may hold many jobs at once.
+//
+// The files follow a job through the kernel: validate.go (what is refused before the start), prompt.go (what the model is
+// told), loop.go (turns), turn.go and stream.go (one model response, its retries and guards), call.go (tool calls),
+// limits.go and loopguard.go (what stops a job), emit.go and span.go (what is reported).
+package kernel
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	mathrand "math/rand/v2"
+
+	"github.com/hozo-run/hozo/job"
+	"github.com/hozo-run/hozo/llm"
+	"github.com/hozo-run/hozo/tool"
+)
+
+// Config is what a Runtime is built from. Tools, Adapters and Models are required.
+type Config struct {
+	// Version is reported on job.started; "" is reported as "unknown".
+	Version string
+	// Adapters are the API families that jobs can use, by the name in ProviderConfig.API.
+	Adapters map[string]llm.Adapter
+	// Models is the model table: it returns the entry of a model at an API and base URL ("" is the API's own address),
+	// false if the table has none. It is called once a job.
+	Models func(api, baseURL, id string) (llm.Model, bool)
+	Tools  *tool.Registry
+	// NewID makes job ids for specs without one; nil makes random ones.
+	NewID func() string
+	// Jitter returns a number in [0, 1) that spreads retry waits; nil is random.
+	Jitter func() float64
+}
+
+// Runtime is a job.Runtime in this process. It is safe for concurrent use.
+type Runtime struct{ config Config }
+
+var _ job.Runtime = (*Runtime)(nil)
+
+// New returns a Runtime, or an error that names what the config lacks.
+func New(config Config) (*Runtime, error) {
+	if config.Tools == nil || config.Models == nil || len(config.Adapters) == 0 {
+		return nil, errors.New("kernel: config needs Tools, Models and Adapters")
+	}
+	if config.Version == "" {
+		config.Version = "unknown"
+	}
+	if config.NewID == nil {
+		config.NewID = func() string { return "job_" + rand.Text() }
+	}
+	if config.Jitter == nil {
+		config.Jitter = mathrand.Float64
+	}
+	return &Runtime{config: config}, nil
+}
+
+// Start implements job.Runtime.
+func (rt *Runtime) Start(ctx context.Context, spec *job.Spec, ports job.Ports) (job.Handle, error) {
+	plan, problems := rt.validate(spec, ports)
+	if err := problems.Err("job refused"); err != nil {
+		return nil, err
+	}
+	r := newRun(ctx, rt, spec, plan)
+	go r.execute()
+	return r, nil
+}
