@@ -31,7 +31,8 @@ const maxSeconds = 1e9
 // workspace, tool names and adapters by the kernel. Parse has checked what it returns; a runtime checks again, since a
 // spec may come from Go code. No message holds a credential.
 func (s *Spec) Check() problem.List {
-	c := checker{spec: s, skip: func(string) bool { return false }}
+	never := func(string) bool { return false }
+	c := checker{spec: s, skip: never, skipWhole: never}
 	c.texts("", reflect.ValueOf(s).Elem())
 	c.check()
 	if len(c.problems) > maxProblems {
@@ -44,9 +45,11 @@ func (s *Spec) Check() problem.List {
 // checker collects the problems of a spec. It is silent about every place for which skip returns true: those did not
 // decode and have a problem already.
 type checker struct {
-	spec     *Spec
-	skip     func(pointer string) bool
-	problems problem.List
+	spec *Spec
+	skip func(pointer string) bool
+	// skipWhole is true for a place that has a part which did not decode: rules about the whole cannot be applied.
+	skipWhole func(pointer string) bool
+	problems  problem.List
 }
 
 func (c *checker) add(code, pointer, format string, args ...any) {

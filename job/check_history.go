@@ -14,29 +14,31 @@ import (
 // each part the fields of its type, and every tool call is answered once, in order, by the message that follows it.
 func (c *checker) history() {
 	var awaited []*llm.ToolCall
-	from := 0
+	from, known := 0, true // known is false after a message that did not decode
 	ids := map[string]bool{}
 	for i, m := range c.spec.History {
 		pointer := fmt.Sprintf("/history/%d", i)
-		if c.skip(pointer) || c.skip(pointer+"/role") || c.skip(pointer+"/parts") {
-			awaited = nil // what this message asks or answers is not known
-			continue
-		}
 		c.message(pointer, m, ids)
+		whole := !c.skipWhole(pointer)
 		switch {
+		case !known || !whole:
 		case m.Role == llm.RoleTool:
 			c.answers(pointer, m, awaited)
 		case len(awaited) > 0:
 			c.addHint(codeInvalid, pointer, "a tool message with their results must follow",
 				"the tool calls of /history/%d have no results", from)
 		}
-		awaited, from = m.ToolCalls(), i
-		awaited = slices.DeleteFunc(awaited, func(call *llm.ToolCall) bool { return call == nil })
+		awaited, from, known = completeCalls(m), i, whole
 	}
-	if len(awaited) > 0 {
+	if known && len(awaited) > 0 && !c.skip("/history") {
 		c.addHint(codeInvalid, fmt.Sprintf("/history/%d", from), "end it with a tool message that holds the results",
 			"the history ends with tool calls that have no results")
 	}
+}
+
+// completeCalls returns the calls of a message but those that are missing in their part, which is a problem of its own.
+func completeCalls(m llm.Message) []*llm.ToolCall {
+	return slices.DeleteFunc(m.ToolCalls(), func(call *llm.ToolCall) bool { return call == nil })
 }
 
 // partsOf returns the types of part that a message of this role may hold, nil for an unknown role.
@@ -186,8 +188,8 @@ func (c *checker) answers(pointer string, m llm.Message, calls []*llm.ToolCall) 
 	for _, call := range calls {
 		want = append(want, call.ID)
 	}
-	for i, p := range m.Parts {
-		if at := fmt.Sprintf("%s/parts/%d/toolResult", pointer, i); p.ToolResult == nil || c.skip(at) || c.skip(at+"/callId") {
+	for _, p := range m.Parts {
+		if p.ToolResult == nil {
 			return // reported where it stands
 		}
 		got = append(got, p.ToolResult.CallID)

@@ -26,6 +26,8 @@ type decoder struct {
 	found  []placed
 	// broken holds the pointers of values that did not decode: they and everything below them are unknown.
 	broken map[string]bool
+	// touched holds the pointers above the broken ones.
+	touched map[string]bool
 	// partial holds the pointers of lists and maps that were cut off: what they held up to there is known.
 	partial map[string]bool
 	fields  map[reflect.Type]*structFields
@@ -42,6 +44,7 @@ func newDecoder(data []byte) *decoder {
 	return &decoder{
 		data:    data,
 		broken:  map[string]bool{},
+		touched: map[string]bool{},
 		partial: map[string]bool{},
 		fields:  map[reflect.Type]*structFields{},
 	}
@@ -99,11 +102,8 @@ func (d *decoder) pointer() string {
 func (d *decoder) push(s step) { d.path = append(d.path, s) }
 func (d *decoder) pop()        { d.path = d.path[:len(d.path)-1] }
 
-// add records a problem of the current place.
+// add records a problem of the current place. The pass ends at the next value when there are too many.
 func (d *decoder) add(offset int64, code, hint, message string) {
-	if len(d.found) > maxProblems {
-		return
-	}
 	d.found = append(d.found, placed{
 		Problem: problem.Problem{Code: code, Pointer: d.pointer(), Message: message, Hint: hint},
 		offset:  offset,
@@ -113,8 +113,20 @@ func (d *decoder) add(offset int64, code, hint, message string) {
 // fail records a problem of the current value and marks it as broken.
 func (d *decoder) fail(offset int64, code, hint, message string) {
 	d.add(offset, code, hint, message)
-	d.broken[d.pointer()] = true
+	d.breakAt(d.pointer())
 }
+
+// breakAt marks a value as unknown.
+func (d *decoder) breakAt(pointer string) {
+	d.broken[pointer] = true
+	for cut := strings.LastIndexByte(pointer, '/'); cut >= 0; cut = strings.LastIndexByte(pointer, '/') {
+		pointer = pointer[:cut]
+		d.touched[pointer] = true
+	}
+}
+
+// faultyWithin reports whether the value at pointer or a part of it did not decode.
+func (d *decoder) faultyWithin(pointer string) bool { return d.touched[pointer] || d.faulty(pointer) }
 
 var rawMessageType = reflect.TypeFor[json.RawMessage]()
 
@@ -196,7 +208,7 @@ func (d *decoder) wrongKind(t reflect.Type, kind jsontext.Kind) bool {
 	}
 	start, ok := d.skip()
 	if !ok {
-		d.broken[d.pointer()] = true
+		d.breakAt(d.pointer())
 		return false
 	}
 	d.fail(start, codeWrongType, hint, "must be "+kindName(wantedKind(t))+", not "+kindName(kind))
@@ -318,7 +330,7 @@ func (d *decoder) object(v reflect.Value) bool {
 	ok := d.members(v, fields, seen, meant)
 	for i, name := range fields.names {
 		if !seen[i] && (!ok || meant[i]) {
-			d.broken[pointerTo(d.pointer(), name)] = true
+			d.breakAt(pointerTo(d.pointer(), name))
 		}
 	}
 	return ok

@@ -40,7 +40,7 @@ func (d *decoder) scalar() (jsontext.Value, bool) {
 func (d *decoder) scalarValue() (jsontext.Value, bool) {
 	raw, ok := d.scalar()
 	if !ok {
-		d.broken[d.pointer()] = true
+		d.breakAt(d.pointer())
 	}
 	return raw, ok
 }
@@ -69,11 +69,11 @@ func (d *decoder) close() bool {
 	return true
 }
 
-// count ends the pass when the document has too many values.
+// count ends the pass when the document has too many values or too many problems.
 func (d *decoder) count(offset int64) bool {
 	d.tokens++
 	if d.tokens <= maxTokens {
-		return true
+		return len(d.found) <= maxProblems
 	}
 	d.fail(offset, codeTooLarge, "", fmt.Sprintf("the document has more than %d values and names", maxTokens))
 	return false
@@ -127,7 +127,7 @@ func (d *decoder) skip() (int64, bool) {
 func (d *decoder) raw(v reflect.Value) bool {
 	start, ok := d.opaque()
 	if !ok {
-		d.broken[d.pointer()] = true
+		d.breakAt(d.pointer())
 		return false
 	}
 	v.SetBytes([]byte(string(d.data[start:d.dec.InputOffset()])))

@@ -41,7 +41,13 @@ const (
 // long are problems. The error is a *problem.Error of kind Invalid which holds every problem of the document, those of
 // decoding and those of Check together, in the order of the document and with its line and column. A part that did not
 // decode causes no further problem. No message holds a credential.
-func Parse(data []byte) (*Spec, error) {
+func Parse(data []byte) (*Spec, error) { return ParseWith(data, nil) }
+
+// ParseWith is Parse for a caller that has more rules, so that their problems come in the same answer: a runtime that
+// knows its tools, adapters and directories. It calls more once, with what was decoded, even if there are problems
+// already; a spec with problems is good for nothing else. Problems that more finds at a place which did not decode, or
+// that Check has found too, are dropped.
+func ParseWith(data []byte, more func(*Spec) problem.List) (*Spec, error) {
 	const op = "parse job spec"
 	if len(data) > MaxSpecBytes {
 		var tooLarge problem.List
@@ -51,14 +57,27 @@ func Parse(data []byte) (*Spec, error) {
 	spec := new(Spec)
 	d := newDecoder(data)
 	d.document(spec)
-	c := checker{spec: spec, skip: d.faulty}
+	c := checker{spec: spec, skip: d.faulty, skipWhole: d.faultyWithin}
 	c.check()
+	if more != nil {
+		c.merge(more(spec))
+	}
 	found := append(d.found, locate(d.data, c.problems)...)
 	if len(found) == 0 {
 		return spec, nil
 	}
 	slices.SortStableFunc(found, func(a, b placed) int { return cmp.Compare(a.offset, b.offset) })
 	return nil, d.list(found).Err(op)
+}
+
+// merge adds the problems of further rules.
+func (c *checker) merge(problems problem.List) {
+	for _, p := range problems {
+		known := slices.ContainsFunc(c.problems, func(q problem.Problem) bool { return q.Code == p.Code && q.Pointer == p.Pointer })
+		if !known && (p.Pointer == "" || !c.skipWhole(p.Pointer)) {
+			c.problems = append(c.problems, p)
+		}
+	}
 }
 
 // placed is a problem with the byte offset of its place. inText says that only the offset tells where exactly that is.

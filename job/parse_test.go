@@ -337,3 +337,29 @@ func TestNoProblemShowsACredential(t *testing.T) {
 		})
 	}
 }
+
+func TestFurtherRulesJoinTheSameAnswer(t *testing.T) {
+	t.Parallel()
+	text := strings.Replace(goodSpec, `"agent": {`, `"agent": {"tools": ["read", "teleport"], "thinking": 5, `, 1)
+	text = strings.Replace(text, `"task": "Describe this directory."`, `"task": ""`, 1)
+	calls := 0
+	_, err := job.ParseWith([]byte(text), func(s *job.Spec) problem.List {
+		calls++
+		problems := s.Check()
+		problems.Add("unknown-tool", "/agent/tools/1", "unknown tool %q", s.Agent.Tools[1])
+		problems.Add("unsupported", "/agent/thinking", "cannot be judged: it did not decode")
+		problems.Add("unsupported", "", "no journal")
+		return problems
+	})
+	var got []string
+	for _, p := range problem.Of(err) {
+		got = append(got, p.Code+" "+p.Pointer)
+	}
+	want := []string{"unsupported ", "unknown-tool /agent/tools/1", "wrong-type /agent/thinking", "required /task"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("problems (-want +got):\n%s", diff)
+	}
+	if calls != 1 {
+		t.Errorf("the rules were called %d times", calls)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/bits"
+	"strconv"
 	"strings"
 )
 
@@ -41,7 +42,7 @@ func (u Usage) Total() int64 { return u.Prompt() + u.Output }
 type MicroUSD int64
 
 // ParseUSD reads a non-negative decimal number of dollars ("0.5", "12", "1e-3") exactly. It refuses signs, more than six
-// decimal places (that is less than one MicroUSD) and amounts above nine billion dollars.
+// decimal places (that is less than one MicroUSD) and amounts of ten billion dollars or more.
 func ParseUSD(text string) (MicroUSD, error) {
 	mantissa, exponent, err := splitExponent(text)
 	if err != nil {
@@ -78,8 +79,8 @@ func splitExponent(text string) (string, int, error) {
 	if at < 0 {
 		return text, 0, nil
 	}
-	var exponent int
-	if _, err := fmt.Sscanf(text[at+1:], "%d", &exponent); err != nil || exponent < -30 || exponent > 30 {
+	exponent, err := strconv.Atoi(text[at+1:])
+	if err != nil || exponent < -30 || exponent > 30 {
 		return "", 0, fmt.Errorf("%q is not a decimal number of dollars", text)
 	}
 	return text[:at], exponent, nil
