@@ -58,17 +58,31 @@ func workspaceNote(layout workspace.Layout, tools *tool.Set) string {
 	var b strings.Builder
 	b.WriteString("<workspace>\n")
 	if reads {
-		fmt.Fprintf(&b, "You may read: %s. A search that names no path looks in %s.\n", strings.Join(layout.ReadOnly, ", "),
-			layout.ReadOnly[0])
+		fmt.Fprintf(&b, "You may read: %s. A search that names no path looks in %s.\n", readable(layout), layout.Readable[0].Path)
 	}
 	if writes {
 		b.WriteString("You may write only to the output directory. The path of a file to write is relative to it.\n")
+		if layout.OutReadable && reads {
+			fmt.Fprintf(&b, "What you have written can be read again as %s/….\n", layout.Out)
+		}
 	}
 	if layout.Guide != "" && tools.Find("read") != nil {
 		fmt.Fprintf(&b, "Read %s first: it explains this workspace.\n", layout.Guide)
 	}
 	b.WriteString("</workspace>")
 	return b.String()
+}
+
+// readable lists what may be read, directories with a slash.
+func readable(layout workspace.Layout) string {
+	names := make([]string, len(layout.Readable))
+	for i, e := range layout.Readable {
+		names[i] = e.Path
+		if e.Dir && !strings.HasSuffix(e.Path, "/") {
+			names[i] += "/"
+		}
+	}
+	return strings.Join(names, ", ")
 }
 
 // contextBlock writes a block as data, or as rules if the spec vouches for it. In data every "<" is written as an escape,

@@ -73,14 +73,12 @@ func checkDuplicates(arguments json.RawMessage) error {
 	if jsontext.Value(arguments).IsValid() {
 		return nil
 	}
-	probe := slices.Clone(arguments)
-	if err := (*jsontext.Value)(&probe).Compact(); err != nil {
-		if e, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
-			if errors.Is(e.Err, jsontext.ErrDuplicateName) {
-				return fmt.Errorf("the arguments hold the key %q twice", string(e.JSONPointer.LastToken()))
-			}
-			return fmt.Errorf("the arguments are not valid JSON at byte %d", e.ByteOffset)
+	_, err := jsontext.NewDecoder(bytes.NewReader(arguments)).ReadValue()
+	if e, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
+		if errors.Is(e.Err, jsontext.ErrDuplicateName) {
+			return fmt.Errorf("the arguments hold the key %q twice", e.JSONPointer.LastToken())
 		}
+		return fmt.Errorf("the arguments are not valid JSON at byte %d", e.ByteOffset)
 	}
 	return errors.New("the arguments are not valid JSON")
 }
@@ -166,8 +164,12 @@ func (s *lazySchema) resolve(node any) any {
 			return node
 		}
 		ref, ok := object["$ref"].(string)
-		if !ok || !strings.HasPrefix(ref, "#/") {
+		if !ok || ref != "#" && !strings.HasPrefix(ref, "#/") {
 			return node
+		}
+		if ref == "#" {
+			node = s.node
+			continue
 		}
 		var at any = s.node
 		for name := range strings.SplitSeq(ref[2:], "/") {
