@@ -3,7 +3,6 @@ package kernel
 import (
 	"encoding/json"
 	"fmt"
-	"runtime/debug"
 	"strings"
 	"time"
 
@@ -179,7 +178,7 @@ func (r *run) invoke(c *call) tool.Result {
 func (r *run) protected(c *call, env *tool.Env) (result tool.Result) {
 	defer func() {
 		if fault := recover(); fault != nil {
-			r.emit(&job.Notice{Code: "tool-panic", Message: fmt.Sprintf("the tool %s failed inside: %v\n%s", c.tool.Name, fault, debug.Stack())})
+			r.emit(&job.Notice{Code: "tool-panic", Message: fmt.Sprintf("the tool %s failed inside: %v", c.tool.Name, fault)})
 			result = tool.Errorf("the tool failed inside; calling it again in the same way will not help")
 		}
 	}()

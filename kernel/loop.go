@@ -34,10 +34,11 @@ func (r *run) turn(turn int64) (answer string, answered bool, stopped *stop) {
 	calls = response.Message.ToolCalls()
 	text := response.Message.Text()
 	final := len(calls) == 0
+	over := r.ledger.overspent()
 	if text != "" {
-		r.emit(&job.MessageData{Turn: turn, Text: text, Final: final})
+		r.emit(&job.MessageData{Turn: turn, Text: text, Final: final && over == nil})
 	}
-	if over := r.ledger.overspent(); over != nil {
+	if over != nil {
 		return "", false, over
 	}
 	if final {

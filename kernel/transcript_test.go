@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -177,16 +178,17 @@ func render(t *testing.T, events []*job.Event, spans bool) string {
 		case *job.MessageDeltaData:
 			pending[fmt.Sprintf("%d.%d", d.Turn, d.Try)] += d.Text
 			continue
+		case *job.UsageData:
+			lines = append(lines, drain(pending)...)
+			lines = append(lines, "usage "+usageLine(d))
+			continue
 		case *job.SpanData:
 			if spans {
 				lines = append(lines, fmt.Sprintf("span %s %s < %s %s", d.ID[12:], d.Name, lastOf(d.ParentID, 4), d.Status))
 			}
 			continue
 		}
-		for _, key := range slices.Sorted(mapKeys(pending)) {
-			lines = append(lines, fmt.Sprintf("message.delta %s %q", key, pending[key]))
-		}
-		clear(pending)
+		lines = append(lines, drain(pending)...)
 		lines = append(lines, string(e.Type)+" "+stable(t, e.Data))
 	}
 	return strings.Join(lines, "\n") + "\n"
@@ -194,14 +196,26 @@ func render(t *testing.T, events []*job.Event, spans bool) string {
 
 func lastOf(text string, n int) string { return text[max(len(text)-n, 0):] }
 
-func mapKeys(m map[string]string) func(func(string) bool) {
-	return func(yield func(string) bool) {
-		for k := range m {
-			if !yield(k) {
-				return
-			}
-		}
+// drain returns a line for each try's joined deltas and forgets them.
+func drain(pending map[string]string) []string {
+	var lines []string
+	for _, key := range slices.Sorted(maps.Keys(pending)) {
+		lines = append(lines, fmt.Sprintf("message.delta %s %q", key, pending[key]))
 	}
+	clear(pending)
+	return lines
+}
+
+// usageLine renders usage; what was estimated depends on the wording of prompts and is left out.
+func usageLine(d *job.UsageData) string {
+	line := d.Call.ID
+	if d.Call.Estimated {
+		line += " estimated"
+	} else {
+		t := d.Call.Tokens
+		line += fmt.Sprintf(" input=%d cacheRead=%d output=%d cost=%d", t.Input, t.CacheRead, t.Output, d.Call.CostMicroUSD)
+	}
+	return line + fmt.Sprintf(" requests=%d turns=%d", d.Total.Requests, d.Total.Turns)
 }
 
 // stable renders event data as JSON without durations, digests and the runtime's version.
@@ -215,11 +229,8 @@ func stable(t *testing.T, data any) string {
 	if err := json.Unmarshal(raw, &fields); err != nil {
 		t.Fatal(err)
 	}
-	for _, key := range []string{"durationMs", "runtime", "definition", "spec"} {
+	for _, key := range []string{"durationMs", "bytes", "runtime", "definition", "spec", "tools"} {
 		delete(fields, key)
-	}
-	if call, ok := fields["call"].(map[string]any); ok {
-		delete(call, "prefixHash")
 	}
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
