@@ -1,0 +1,161 @@
+//go:build ignore
+
+// Command gotest runs go test and counts. It passes its arguments on, prints one line per package and the whole output
+// of whatever failed, and ends with the line "N passed, N failed". With -suites it also demands that each named suite
+// has at least one test that passed: a suite is every test whose name begins with TestSmoke and the suite's name.
+// The Makefile is its only caller; it needs nothing but the Go toolchain.
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+)
+
+// event is one line of go test -json (see go doc test2json).
+type event struct {
+	Action, Package, Test, Output, FailedBuild, ImportPath string
+}
+
+// counter adds up what the events say.
+type counter struct {
+	passed, failed, skipped int
+	output                  map[string]*strings.Builder
+	suites                  map[string]int
+	skips                   []string
+}
+
+func main() {
+	suites := flag.String("suites", "", "comma-separated suites that must have a test")
+	counts := flag.String("counts", os.Getenv("HOZO_TEST_COUNTS"), "file to which the counts are appended as \"passed failed\"")
+	flag.Parse()
+	c := &counter{output: map[string]*strings.Builder{}, suites: map[string]int{}}
+	for _, name := range strings.FieldsFunc(*suites, func(r rune) bool { return r == ',' }) {
+		c.suites[name] = 0
+	}
+	if err := c.run(flag.Args()); err != nil {
+		fmt.Println("go test:", err)
+		c.failed = max(c.failed, 1)
+	}
+	c.report()
+	if *counts != "" {
+		c.save(*counts)
+	}
+	if c.failed > 0 {
+		os.Exit(1)
+	}
+}
+
+// run reads the events of one go test.
+func (c *counter) run(args []string) error {
+	cmd := exec.Command("go", append([]string{"test", "-json"}, args...)...)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	lines := bufio.NewReader(out)
+	for {
+		line, err := lines.ReadBytes('\n')
+		var e event
+		if len(line) > 0 {
+			if json.Unmarshal(line, &e) == nil {
+				c.take(e)
+			} else {
+				fmt.Print(string(line))
+			}
+		}
+		if err != nil {
+			break
+		}
+	}
+	return cmd.Wait()
+}
+
+func (c *counter) take(e event) {
+	key := e.Package + " " + e.Test
+	switch e.Action {
+	case "build-output":
+		fmt.Print(e.Output)
+	case "output":
+		if c.output[key] == nil {
+			c.output[key] = &strings.Builder{}
+		}
+		c.output[key].WriteString(e.Output)
+	case "pass", "fail", "skip":
+		c.end(e, key)
+		delete(c.output, key)
+	}
+}
+
+// end counts one finished test or, without a test name, prints the result of a package.
+func (c *counter) end(e event, key string) {
+	text := ""
+	if b := c.output[key]; b != nil {
+		text = b.String()
+	}
+	switch {
+	case e.Action == "fail":
+		fmt.Print(text)
+		if e.Test != "" || e.FailedBuild != "" || !strings.Contains(text, "FAIL") {
+			c.failed++
+		}
+	case e.Test == "":
+		fmt.Print(packageLine(text))
+	case e.Action == "skip":
+		c.skipped++
+		c.skips = append(c.skips, e.Package+" "+e.Test+"\n"+text)
+	default:
+		c.passed++
+		for name := range c.suites {
+			if strings.HasPrefix(e.Test, "TestSmoke"+name) && !strings.Contains(e.Test, "/") {
+				c.suites[name]++
+			}
+		}
+	}
+}
+
+// packageLine returns the last line of a package's output, "" for a package without tests.
+func packageLine(text string) string {
+	text = strings.TrimSuffix(text, "\n")
+	last := text[strings.LastIndexByte(text, '\n')+1:]
+	if strings.Contains(last, "no test files") || strings.Contains(last, "no tests to run") || last == "" {
+		return ""
+	}
+	return last + "\n"
+}
+
+func (c *counter) report() {
+	if len(c.skips) > 0 {
+		fmt.Printf("%d skipped:\n%s", c.skipped, strings.Join(c.skips, ""))
+	}
+	for name, n := range c.suites {
+		fmt.Printf("suite %s: %d\n", name, n)
+		if n == 0 {
+			fmt.Printf("suite %s has no test that passed; name its tests TestSmoke%s…\n", name, name)
+			c.failed++
+		}
+	}
+	fmt.Printf("%d passed, %d failed\n", c.passed, c.failed)
+}
+
+func (c *counter) save(path string) {
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err == nil {
+		_, err = fmt.Fprintln(f, c.passed, c.failed)
+	}
+	if err == nil {
+		err = f.Close()
+	}
+	if err != nil {
+		fmt.Println("counts:", err)
+		c.failed++
+	}
+}
