@@ -26,6 +26,9 @@ type Dir struct {
 	// Display is how models name it, as in File; "." is the workspace root. The display of an entry below is
 	// path.Join(Display, name).
 	Display string
+
+	workspace *Workspace
+	spot      spot
 }
 
 // Close closes the directory. What was opened below it stays usable.
@@ -35,6 +38,17 @@ func (d *Dir) Close() error {
 		err = err2
 	}
 	return err
+}
+
+// Follow returns the type of what the link name in the directory leads to. Links that leave the read-only entry of the
+// directory are not followed; that and any other failure is a *PathError.
+func (d *Dir) Follow(name string) (fs.FileMode, error) {
+	s := spot{d.spot.entry, filepath.Join(d.spot.rel, name)}
+	stat, err := s.entry.root.Stat(s.rel)
+	if err != nil {
+		return 0, d.workspace.explain(s.display(), s, err)
+	}
+	return stat.Mode(), nil
 }
 
 // OpenFile opens the regular file that a reading tool named. A relative path starts at the workspace root, an absolute one
@@ -58,7 +72,7 @@ func (w *Workspace) OpenFile(p string) (*File, error) {
 func (w *Workspace) OpenDir(p string) (*Dir, error) {
 	if p == "" || w.isClosedRoot(p) {
 		s := spot{w.entries[0], "."}
-		dir, err := s.openDir(p)
+		dir, err := w.openDir(p, s)
 		if err != nil {
 			return nil, w.explain(s.display(), s, err)
 		}
@@ -67,7 +81,7 @@ func (w *Workspace) OpenDir(p string) (*Dir, error) {
 	var dir *Dir
 	err := w.each(p, func(s spot) error {
 		var err error
-		dir, err = s.openDir(p)
+		dir, err = w.openDir(p, s)
 		return err
 	})
 	if err != nil {
@@ -156,7 +170,7 @@ func (s spot) look(name string) (fs.FileInfo, error) {
 
 // openDir opens name/. so that the last element is reached through a directory: a pipe put in its place is refused by the
 // system instead of waited for.
-func (s spot) openDir(p string) (*Dir, error) {
+func (w *Workspace) openDir(p string, s spot) (*Dir, error) {
 	if s.entry.file != "" {
 		return nil, fail(CodeNotDirectory, p, "this is a file, not a directory")
 	}
@@ -165,7 +179,7 @@ func (s spot) openDir(p string) (*Dir, error) {
 		return nil, err
 	}
 	if !stat.IsDir() {
-		return nil, fail(CodeNotDirectory, p, "this is a %s, not a directory", kind(stat.Mode()))
+		return nil, fail(CodeNotDirectory, p, "this is a %s, not a directory", Kind(stat.Mode()))
 	}
 	root, err := s.entry.root.OpenRoot(throughDir(s.rel))
 	if err != nil {
@@ -176,7 +190,7 @@ func (s spot) openDir(p string) (*Dir, error) {
 		root.Close()
 		return nil, err
 	}
-	return &Dir{Root: root, File: f, Display: s.display()}, nil
+	return &Dir{Root: root, File: f, Display: s.display(), workspace: w, spot: s}, nil
 }
 
 // throughDir returns name with a last element ".", which can only be reached if name is a directory.
@@ -189,12 +203,12 @@ func checkRegular(p string, stat fs.FileInfo) error {
 	case mode.IsDir():
 		return fail(CodeIsDirectory, p, "this is a directory, not a file")
 	default:
-		return fail(CodeNotRegular, p, "this is a %s; only regular files are opened", kind(mode))
+		return fail(CodeNotRegular, p, "this is a %s; only regular files are opened", Kind(mode))
 	}
 }
 
-// kind names the type of a file in words.
-func kind(mode fs.FileMode) string {
+// Kind names the type of a file in words.
+func Kind(mode fs.FileMode) string {
 	switch {
 	case mode.IsRegular():
 		return "file"
