@@ -83,7 +83,7 @@ func (o Options) source(pattern string) string {
 		pattern = regexp.QuoteMeta(pattern)
 	}
 	if o.IgnoreCase {
-		pattern = "(?i:" + pattern + ")"
+		pattern = "(?i)" + pattern // a group could be left open by \Q
 	}
 	return pattern
 }

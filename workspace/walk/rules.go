@@ -93,29 +93,34 @@ func unlessAbsent(err error) error {
 
 // Above returns the rules that the directories above dir carry, from top down,
 // for use as Config.Ignore; dir is relative to top, with slashes. A directory
-// that cannot be read, or is reached through a link, contributes nothing, which
-// leaves out less than it might.
+// that cannot be read contributes nothing, which leaves out less than it might.
+// If the rules leave out dir itself there are none: who names such a directory
+// wants to see it.
 func Above(top *os.Root, dir string) *ignore.Level {
 	var level *ignore.Level
-	for _, prefix := range parents(path.Clean(dir)) {
-		level = below(level, top, prefix)
+	way := wayTo(path.Clean(dir))
+	for i, next := range way[1:] {
+		level = below(level, top, way[i])
+		if level.Ignored([]byte(next), true) {
+			return nil
+		}
 	}
 	return level
 }
 
-// parents lists the directories above dir, the top first: for "a/b" they are
-// "." and "a".
-func parents(dir string) []string {
-	if dir == "." {
-		return nil
-	}
-	list := []string{"."}
+// wayTo lists the directories on the way to dir: for "a/b" they are ".", "a"
+// and "a/b".
+func wayTo(dir string) []string {
+	way := []string{"."}
 	for i := range len(dir) {
 		if dir[i] == '/' {
-			list = append(list, dir[:i])
+			way = append(way, dir[:i])
 		}
 	}
-	return list
+	if dir != "." {
+		way = append(way, dir)
+	}
+	return way
 }
 
 func below(level *ignore.Level, top *os.Root, dir string) *ignore.Level {
