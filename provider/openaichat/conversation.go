@@ -1,0 +1,106 @@
+package openaichat
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"github.com/hozo-run/hozo/llm"
+	"github.com/hozo-run/hozo/provider/wire"
+)
+
+// conversation is one growing request. buf is the head and the messages so far; it only ever grows, so requests that
+// are still being sent may keep reading it.
+type conversation struct {
+	endpoint *wire.Endpoint
+	model    llm.Model
+	dialect  dialect
+	tags     llm.Tags
+	headers  map[llm.Purpose]http.Header
+	buf      []byte
+	prefix   int
+	ids      wire.CallIDs
+	last     llm.Role
+}
+
+// PrefixHash returns the hash of the shared prefix; see llm.Conversation.
+func (c *conversation) PrefixHash() string {
+	sum := sha256.Sum256(c.buf[:c.prefix])
+	return hex.EncodeToString(sum[:])
+}
+
+// Append encodes a message; see llm.Conversation. After an error the conversation is as it was.
+func (c *conversation) Append(m llm.Message) error {
+	if err := wire.CheckMessage(m); err != nil {
+		return fmt.Errorf("append message: %w", err)
+	}
+	if m.Role != llm.RoleTool {
+		if err := c.ids.Settled(); err != nil {
+			return fmt.Errorf("append message: %w", err)
+		}
+	}
+	b := c.buf
+	switch m.Role {
+	case llm.RoleUser:
+		b = appendUser(separate(b), m, c.model)
+	case llm.RoleAssistant:
+		if b = c.appendAssistant(b, m); len(b) == len(c.buf) {
+			return nil
+		}
+	case llm.RoleTool:
+		c.ids.Begin()
+		var err error
+		if b, err = c.appendResults(b, m); err != nil {
+			c.ids.Undo()
+			return fmt.Errorf("append message: %w", err)
+		}
+	}
+	c.buf, c.last = b, m.Role
+	return nil
+}
+
+// Stream sends the conversation; see llm.Conversation.
+func (c *conversation) Stream(ctx context.Context, call llm.Call, sink llm.Sink) (llm.Response, error) {
+	body, err := c.request(call)
+	if err != nil {
+		return llm.Response{}, &llm.Error{Class: llm.ClassInvalidRequest, Err: err, Message: err.Error(), Final: true}
+	}
+	header, err := c.header(call.Purpose)
+	if err != nil {
+		return llm.Response{}, &llm.Error{Class: llm.ClassInvalidRequest, Err: err, Message: err.Error(), Final: true}
+	}
+	return c.endpoint.Exchange(ctx, header, body, newDecoder(c.model.ID, c.dialect.missingFinish, sink))
+}
+
+// request returns the body of a request: what has been encoded so far and a tail.
+func (c *conversation) request(call llm.Call) (wire.Body, error) {
+	if err := wire.CheckSend(c.last, &c.ids, call); err != nil {
+		return nil, err
+	}
+	tail := append(make([]byte, 0, 64), ']')
+	if call.MaxOutputTokens > 0 {
+		tail = append(tail, `,"`...)
+		tail = append(tail, c.dialect.maxTokens...)
+		tail = append(tail, `":`...)
+		tail = strconv.AppendInt(tail, call.MaxOutputTokens, 10)
+	}
+	return wire.Body{c.buf, append(tail, '}')}, nil
+}
+
+func (c *conversation) header(purpose llm.Purpose) (http.Header, error) {
+	if header, ok := c.headers[purpose]; ok {
+		return header, nil
+	}
+	header, err := c.endpoint.Header(c.tags, purpose)
+	if err != nil {
+		return nil, err
+	}
+	if c.headers == nil {
+		c.headers = map[llm.Purpose]http.Header{}
+	}
+	c.headers[purpose] = header
+	return header, nil
+}

@@ -1,0 +1,344 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/hozo-run/hozo/llm"
+)
+
+// Assembly builds one response from the pieces of a stream and reports each piece to the sink as it comes. An adapter
+// feeds it raw JSON strings (escaped, as a Lexer returns them); the assembly unescapes and mends them and copies them
+// once. Every method returns the sink's error, or an *llm.Error for a response above the limits.
+type Assembly struct {
+	sink    llm.Sink
+	parts   []part
+	calls   []*Call
+	open    int
+	joiner  joiner
+	scratch []byte
+	size    int
+	// texts counts the pieces of answer text, textSize their bytes.
+	texts, textSize int
+}
+
+type part struct {
+	kind      llm.PartType
+	text      strings.Builder
+	field     string
+	signature string
+	redacted  bool
+	call      *Call
+}
+
+// Call is a tool call that is being streamed.
+type Call struct {
+	// ID is the provider's id as far as it is known.
+	ID string
+	// Slot is the provider's index of the call, -1 if it gave none.
+	Slot int64
+
+	index     int
+	name      string
+	arguments []byte
+	// told counts the bytes of arguments that the sink has seen.
+	told   int
+	opened bool
+	done   bool
+	joiner joiner
+}
+
+// Name returns the name of the tool as far as it is known.
+func (c *Call) Name() string { return c.name }
+
+// Complete reports whether the arguments so far are one whole JSON object that holds something.
+func (c *Call) Complete() bool {
+	return !c.placeholder() && len(c.arguments) > 0 && CheckObject(c.arguments) == nil
+}
+
+// Whole reports whether the arguments so far are one JSON object, even an empty one.
+func (c *Call) Whole() bool { return CheckObject(c.arguments) == nil }
+
+// Started reports whether any argument text has come.
+func (c *Call) Started() bool { return len(c.arguments) > 0 || len(c.joiner.held) > 0 }
+
+// placeholder reports whether the arguments so far are an empty object. Some servers send it first and the real
+// arguments afterwards, so it counts only if nothing follows.
+func (c *Call) placeholder() bool { return string(bytes.TrimSpace(c.arguments)) == "{}" }
+
+// NewAssembly returns an empty assembly that reports to sink; a nil sink is allowed.
+func NewAssembly(sink llm.Sink) *Assembly {
+	if sink == nil {
+		sink = func(llm.Delta) error { return nil }
+	}
+	return &Assembly{sink: sink, open: -1}
+}
+
+func (a *Assembly) grow(n int) error {
+	if a.size += n; a.size > MaxAnswer {
+		return &llm.Error{Class: llm.ClassMalformed, Err: ErrTooLarge,
+			Message: fmt.Sprintf("the response is larger than %d bytes", MaxAnswer)}
+	}
+	return nil
+}
+
+// Text adds a piece of the answer.
+func (a *Assembly) Text(raw []byte) error {
+	if len(raw) > 0 {
+		a.texts++
+	}
+	return a.prose(llm.PartText, "", raw)
+}
+
+// Thinking adds a piece of thinking that came in the wire field of that name.
+func (a *Assembly) Thinking(field string, raw []byte) error {
+	return a.prose(llm.PartThinking, field, raw)
+}
+
+func (a *Assembly) prose(kind llm.PartType, field string, raw []byte) error {
+	if len(raw) == 0 {
+		return nil
+	}
+	if err := a.enter(kind, field); err != nil {
+		return err
+	}
+	return a.say(a.joiner.join(unquote(raw, &a.scratch)))
+}
+
+// enter makes the open part one of this kind, and ends the one before if it is another.
+func (a *Assembly) enter(kind llm.PartType, field string) error {
+	if a.open >= 0 && a.parts[a.open].kind == kind && a.parts[a.open].field == field {
+		return nil
+	}
+	if err := a.EndPart(); err != nil {
+		return err
+	}
+	a.open = len(a.parts)
+	a.parts = append(a.parts, part{kind: kind, field: field})
+	return nil
+}
+
+// say reports valid text of the open part and keeps it.
+func (a *Assembly) say(text []byte) error {
+	if len(text) == 0 {
+		return nil
+	}
+	if err := a.grow(len(text)); err != nil {
+		return err
+	}
+	p := &a.parts[a.open]
+	p.text.Write(text)
+	kind := llm.DeltaText
+	if p.kind == llm.PartThinking {
+		kind = llm.DeltaThinking
+	} else {
+		a.textSize += len(text)
+	}
+	return a.sink(llm.Delta{Kind: kind, Text: text})
+}
+
+// EndPart ends the open text or thinking part; the next piece begins a new one.
+func (a *Assembly) EndPart() error {
+	if a.open < 0 {
+		return nil
+	}
+	err := a.say(a.joiner.flush())
+	a.open = -1
+	return err
+}
+
+// Signature adds a piece of the proof of the open thinking part.
+func (a *Assembly) Signature(raw []byte) error {
+	if len(raw) == 0 {
+		return nil
+	}
+	if err := a.enter(llm.PartThinking, ""); err != nil {
+		return err
+	}
+	text := Unquote(raw)
+	a.parts[a.open].signature += text
+	return a.grow(len(text))
+}
+
+// Redacted adds a thinking part whose text the provider keeps to itself.
+func (a *Assembly) Redacted(raw []byte) error {
+	if err := a.EndPart(); err != nil {
+		return err
+	}
+	a.parts = append(a.parts, part{kind: llm.PartThinking, redacted: true, signature: Unquote(raw)})
+	return a.grow(len(raw))
+}
+
+// Repeated reports whether raw is the whole answer text so far once more. A single piece is never a repetition.
+func (a *Assembly) Repeated(raw []byte) bool {
+	return a.texts >= 2 && len(raw) > 0 && Unquote(raw) == a.text()
+}
+
+// TextSize returns the size of the answer text so far in bytes.
+func (a *Assembly) TextSize() int { return a.textSize }
+
+func (a *Assembly) text() string {
+	var b strings.Builder
+	for i := range a.parts {
+		if a.parts[i].kind == llm.PartText {
+			b.WriteString(a.parts[i].text.String())
+		}
+	}
+	return b.String()
+}
+
+// Calls returns the tool calls so far in the order in which they began.
+func (a *Assembly) Calls() []*Call { return a.calls }
+
+// OpenCall begins a tool call. Calls before it that are complete are reported as done.
+func (a *Assembly) OpenCall(slot int64) (*Call, error) {
+	if len(a.calls) >= MaxCalls {
+		return nil, &llm.Error{Class: llm.ClassMalformed, Err: ErrTooLarge,
+			Message: fmt.Sprintf("the response holds more than %d tool calls", MaxCalls)}
+	}
+	if err := a.EndPart(); err != nil {
+		return nil, err
+	}
+	for _, c := range a.calls {
+		if !c.done && c.Complete() {
+			if err := a.EndCall(c); err != nil {
+				return nil, err
+			}
+		}
+	}
+	c := &Call{Slot: slot, index: len(a.calls)}
+	a.calls = append(a.calls, c)
+	a.parts = append(a.parts, part{kind: llm.PartToolCall, call: c})
+	return c, nil
+}
+
+// CallName adds to the name of a call. A repeated name changes nothing; a name may come in pieces as long as no
+// arguments have come.
+func (a *Assembly) CallName(c *Call, raw []byte) error {
+	piece := Unquote(raw)
+	switch {
+	case piece == "" || piece == c.name || (c.opened && c.name != ""):
+	case strings.HasPrefix(piece, c.name):
+		c.name = piece
+	default:
+		c.name += piece
+	}
+	return a.grow(len(piece))
+}
+
+// CallArguments adds a piece of the argument text, given as an escaped string.
+func (a *Assembly) CallArguments(c *Call, raw []byte) error {
+	return a.argue(c, c.joiner.join(unquote(raw, &a.scratch)))
+}
+
+// CallObject adds argument text that came as JSON itself and not inside a string.
+func (a *Assembly) CallObject(c *Call, raw []byte) error { return a.argue(c, c.joiner.join(raw)) }
+
+func (a *Assembly) argue(c *Call, text []byte) error {
+	if len(text) == 0 {
+		return nil
+	}
+	if c.placeholder() && c.told == 0 && bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")) {
+		c.arguments = c.arguments[:0]
+	}
+	c.arguments = append(c.arguments, text...)
+	if err := a.grow(len(text)); err != nil {
+		return err
+	}
+	if c.name == "" || c.placeholder() {
+		return nil
+	}
+	return a.tell(c)
+}
+
+// tell reports what the sink does not know of a call yet.
+func (a *Assembly) tell(c *Call) error {
+	if !c.opened {
+		c.opened = true
+		if err := a.sink(llm.Delta{Kind: llm.DeltaToolName, Index: c.index, Text: []byte(c.name)}); err != nil {
+			return err
+		}
+	}
+	if c.told == len(c.arguments) {
+		return nil
+	}
+	text := c.arguments[c.told:]
+	c.told = len(c.arguments)
+	return a.sink(llm.Delta{Kind: llm.DeltaToolArguments, Index: c.index, Text: text})
+}
+
+// EndCall reports that a call is complete. It does nothing the second time.
+func (a *Assembly) EndCall(c *Call) error {
+	if c.done {
+		return nil
+	}
+	c.done = true
+	c.arguments = append(c.arguments, c.joiner.flush()...)
+	if err := a.tell(c); err != nil {
+		return err
+	}
+	return a.sink(llm.Delta{Kind: llm.DeltaToolDone, Index: c.index})
+}
+
+// End ends every open part and call of a response that came to its finish mark.
+func (a *Assembly) End() error {
+	if err := a.EndPart(); err != nil {
+		return err
+	}
+	for _, c := range a.calls {
+		if err := a.EndCall(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// EndCut ends the parts of a response that was cut at its output limit: only calls that are whole are reported as done.
+func (a *Assembly) EndCut() error {
+	if err := a.EndPart(); err != nil {
+		return err
+	}
+	for _, c := range a.calls {
+		if !c.Whole() {
+			continue
+		}
+		if err := a.EndCall(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Parts returns the message parts so far, also of a response that was cut.
+func (a *Assembly) Parts() []llm.Part {
+	parts := make([]llm.Part, 0, len(a.parts))
+	for i := range a.parts {
+		p := &a.parts[i]
+		switch {
+		case p.call != nil:
+			parts = append(parts, llm.Part{Type: llm.PartToolCall, ToolCall: p.call.finished()})
+		case p.text.Len() > 0 || p.signature != "" || p.redacted:
+			parts = append(parts, llm.Part{Type: p.kind, Text: p.text.String(), Field: p.field,
+				Signature: p.signature, Redacted: p.redacted})
+		}
+	}
+	return parts
+}
+
+func (c *Call) finished() *llm.ToolCall {
+	call := &llm.ToolCall{ProviderID: c.ID, Name: c.name}
+	text := bytes.TrimSpace(c.arguments)
+	if len(text) == 0 {
+		call.Arguments = json.RawMessage("{}")
+		return call
+	}
+	if err := CheckObject(text); err != nil {
+		call.ArgumentsError = "the argument text is " + err.Error()
+		call.RawArguments = string(c.arguments)
+		return call
+	}
+	call.Arguments = json.RawMessage(text)
+	return call
+}

@@ -1,0 +1,68 @@
+package wire
+
+import (
+	"encoding/base64"
+	"net/url"
+	"strings"
+)
+
+// shortest is the length below which a header value is no secret that could be told from ordinary words. An API key is
+// removed whatever its length.
+const shortest = 8
+
+// secrets removes credentials from error texts. Servers like to repeat what they were sent.
+type secrets struct{ replacer *strings.Replacer }
+
+const redacted = "[redacted]"
+
+// newSecrets covers the key and every long header value, as they are and base64-, URL- and JSON-escaped.
+func newSecrets(key string, values []string) secrets {
+	var pairs []string
+	add := func(secret string) {
+		forms := []string{secret, url.QueryEscape(secret), url.PathEscape(secret), string(AppendText(nil, secret)),
+			strings.ReplaceAll(string(AppendText(nil, secret)), "/", `\/`)}
+		if len(secret) >= shortest {
+			forms = append(forms, base64Cores(secret)...)
+		}
+		for _, form := range forms {
+			pairs = append(pairs, form, redacted)
+		}
+	}
+	if key != "" {
+		add(key)
+	}
+	for _, value := range values {
+		for _, word := range append(strings.Fields(value), value) {
+			if len(word) >= shortest {
+				add(word)
+			}
+		}
+	}
+	return secrets{strings.NewReplacer(pairs...)}
+}
+
+// base64Cores returns the characters that secret has in base64 at each of the three alignments it can have inside a
+// longer text, in both alphabets.
+func base64Cores(secret string) []string {
+	var cores []string
+	for shift := range 3 {
+		padded := []byte(strings.Repeat("\x00", shift) + secret)
+		whole := padded[:len(padded)/3*3]
+		for _, alphabet := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
+			text := alphabet.EncodeToString(whole)
+			if shift > 0 {
+				text = text[4:]
+			}
+			cores = append(cores, text)
+		}
+	}
+	return cores
+}
+
+// clean returns text without the secrets.
+func (s secrets) clean(text string) string {
+	if s.replacer == nil {
+		return text
+	}
+	return s.replacer.Replace(text)
+}

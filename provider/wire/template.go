@@ -1,0 +1,94 @@
+package wire
+
+import "bytes"
+
+// Template recognises events that differ from an earlier one in a single string. Most of a stream is such events: the
+// same envelope around one new piece of text. An event matches if it has the template's bytes before the string, a valid
+// string, and the template's bytes after it; decoding it in full could then only find the same values again, so the
+// adapter takes the string and skips the rest. Two kinds of change after the string are understood, because providers
+// pad with them: white space between closing brackets, and the value of a member named "obfuscation".
+type Template struct {
+	prefix, suffix []byte
+	// closing says that suffix is closing brackets and white space only.
+	closing bool
+	// hole is the position in suffix of a padding value, 0 if there is none.
+	hole int
+}
+
+var padding = []byte(`,"obfuscation":"`)
+
+// Learn makes the event data, whose string lies at [from, to) between its quotes, the template.
+func (t *Template) Learn(data []byte, from, to int) {
+	t.prefix = append(t.prefix[:0], data[:from]...)
+	t.suffix = append(t.suffix[:0], data[to:]...)
+	t.closing = onlyClosing(t.suffix[1:])
+	t.hole = 0
+	if at := bytes.Index(t.suffix, padding); at >= 0 {
+		t.hole = at + len(padding)
+		end, fault := stringEnd(t.suffix, t.hole)
+		if fault != "" {
+			t.hole = 0
+			return
+		}
+		t.suffix = append(t.suffix[:t.hole], t.suffix[end:]...)
+	}
+}
+
+// Match returns the string of data, escaped, if data is an event like the one learned.
+func (t *Template) Match(data []byte) ([]byte, bool) {
+	if len(t.prefix) == 0 || !bytes.HasPrefix(data, t.prefix) {
+		return nil, false
+	}
+	from := len(t.prefix)
+	to, fault := stringEnd(data, from)
+	if fault != "" || !t.matchSuffix(data[to:]) {
+		return nil, false
+	}
+	return data[from:to:to], true
+}
+
+func (t *Template) matchSuffix(rest []byte) bool {
+	if t.hole > 0 {
+		if !bytes.HasPrefix(rest, t.suffix[:t.hole]) {
+			return false
+		}
+		end, fault := stringEnd(rest, t.hole)
+		return fault == "" && bytes.Equal(rest[end:], t.suffix[t.hole:])
+	}
+	if bytes.Equal(rest, t.suffix) {
+		return true
+	}
+	return t.closing && equalClosing(rest[1:], t.suffix[1:])
+}
+
+func onlyClosing(text []byte) bool {
+	for _, c := range text {
+		if c != '}' && c != ']' && !isSpace(c) {
+			return false
+		}
+	}
+	return true
+}
+
+// equalClosing compares two runs of closing brackets without their white space.
+func equalClosing(a, b []byte) bool {
+	i, j := 0, 0
+	for {
+		for i < len(a) && isSpace(a[i]) {
+			i++
+		}
+		for j < len(b) && isSpace(b[j]) {
+			j++
+		}
+		if i == len(a) || j == len(b) {
+			return i == len(a) && j == len(b)
+		}
+		if a[i] != b[j] {
+			return false
+		}
+		i++
+		j++
+	}
+}
+
+func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
