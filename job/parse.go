@@ -45,8 +45,8 @@ func Parse(data []byte) (*Spec, error) { return ParseWith(data, nil) }
 
 // ParseWith is Parse for a caller that has more rules, so that their problems come in the same answer: a runtime that
 // knows its tools, adapters and directories. It calls more once, with what was decoded, even if there are problems
-// already; a spec with problems is good for nothing else. Problems that more finds at a place which did not decode, or
-// that Check has found too, are dropped.
+// already; such a spec is good for nothing else. More need not call Check. What it finds at a place that did not decode
+// is dropped.
 func ParseWith(data []byte, more func(*Spec) problem.List) (*Spec, error) {
 	const op = "parse job spec"
 	if len(data) > MaxSpecBytes {
@@ -73,7 +73,7 @@ func ParseWith(data []byte, more func(*Spec) problem.List) (*Spec, error) {
 // merge adds the problems of further rules.
 func (c *checker) merge(problems problem.List) {
 	for _, p := range problems {
-		known := slices.ContainsFunc(c.problems, func(q problem.Problem) bool { return q.Code == p.Code && q.Pointer == p.Pointer })
+		known := slices.Contains(c.problems, p)
 		if !known && (p.Pointer == "" || !c.skipWhole(p.Pointer)) {
 			c.problems = append(c.problems, p)
 		}

@@ -345,7 +345,7 @@ func TestFurtherRulesJoinTheSameAnswer(t *testing.T) {
 	calls := 0
 	_, err := job.ParseWith([]byte(text), func(s *job.Spec) problem.List {
 		calls++
-		problems := s.Check()
+		var problems problem.List
 		problems.Add("unknown-tool", "/agent/tools/1", "unknown tool %q", s.Agent.Tools[1])
 		problems.Add("unsupported", "/agent/thinking", "cannot be judged: it did not decode")
 		problems.Add("unsupported", "", "no journal")
