@@ -56,7 +56,11 @@ func newRuntime(t testing.TB, observe func(body []byte)) *kernel.Runtime {
 		Version:  "test",
 		Adapters: map[string]llm.Adapter{job.APIScripted: adapter.New},
 		Models: func(_, _, id string) (llm.Model, bool) {
-			return llm.Model{ID: id, Price: &llm.Price{}, Simulated: true, Images: true}, id != "unlisted"
+			m := llm.Model{ID: id, Price: &llm.Price{}, Simulated: true, Images: true}
+			if id == "unpriced" {
+				m.Price = nil
+			}
+			return m, id != "unlisted"
 		},
 		Tools:  registry,
 		Jitter: func() float64 { return 0 },
