@@ -30,7 +30,7 @@ func plainFunctions() template.FuncMap {
 		"replace":    replace, "repeat": repeat, "truncate": truncate, "oneLine": oneLine, "indent": indent,
 		"lines": lines,
 		"split": func(separator, s string) []string { return strings.Split(s, separator) },
-		"join":  join, "json": toJSON, "parseJSON": fromJSON, "quote": strconv.Quote,
+		"join":  join, "json": toJSON, "parseJSON": fromJSON, "validJSON": func(s string) bool { return json.Valid([]byte(s)) }, "quote": strconv.Quote,
 		"print": printValues, "printf": printFormat,
 		// Expressions (RE2).
 		"match": matches, "capture": capture, "captures": captures, "replaceAll": replaceAll,

@@ -29,6 +29,7 @@ type scene struct {
 	index   int
 
 	ticks     int
+	depth     int          // of include
 	alive     func() error // reports that the request was given up
 	templates *template.Template
 }
@@ -189,6 +190,8 @@ func (s *scene) functions() template.FuncMap {
 		"hasResult":   func(id string) bool { return s.find(id) != nil },
 		"results":     s.results,
 		"calls":       s.callList,
+		"takes":       s.takes,
+		"include":     s.include,
 		"tick":        s.tick,
 	}
 }
@@ -209,6 +212,45 @@ func (s *scene) tick() (string, error) {
 		return "", s.alive()
 	}
 	return "", nil
+}
+
+// include returns the output of a snippet as a text, to be worked on. Unlike a template action it can be recursive, so that its depth
+// is bounded here.
+func (s *scene) include(name string, data ...any) (string, error) {
+	const deepest = 50
+	if s.templates.Lookup(name) == nil || strings.HasPrefix(name, "/") {
+		return "", fmt.Errorf("there is no snippet %q", name)
+	}
+	if s.depth++; s.depth > deepest {
+		return "", fmt.Errorf("snippets are included more than %d deep", deepest)
+	}
+	defer func() { s.depth-- }()
+	var out output
+	if err := s.templates.ExecuteTemplate(&out, name, firstOf(data)); err != nil {
+		return "", err
+	}
+	return string(out.data), nil
+}
+
+func firstOf(values []any) any {
+	if len(values) == 0 {
+		return nil
+	}
+	return values[0]
+}
+
+// takes reports whether a tool is on offer and has a parameter of this name.
+func (s *scene) takes(tool, parameter string) bool {
+	for _, t := range s.opening.Tools {
+		if t.Name == tool {
+			var schema struct {
+				Properties map[string]json.RawMessage `json:"properties"`
+			}
+			// A schema that cannot be read has no parameters that a script could use.
+			return json.Unmarshal(t.InputSchema, &schema) == nil && schema.Properties[parameter] != nil
+		}
+	}
+	return false
 }
 
 func (s *scene) offeredNames() []string {

@@ -38,7 +38,7 @@ func begin(t *testing.T, p llm.Provider) *talk {
 	t.Helper()
 	c, err := p.Converse(llm.Opening{
 		Model: llm.Model{ID: "actor"}, System: "Be brief.", JobSystem: "Paths are relative.", Thinking: llm.LevelOff,
-		Tools: []llm.ToolSpec{{Name: "read", InputSchema: json.RawMessage(`{}`)}, {Name: "ls", InputSchema: json.RawMessage(`{}`)}},
+		Tools: []llm.ToolSpec{{Name: "read", InputSchema: json.RawMessage(`{"properties":{"path":{}}}`)}, {Name: "ls", InputSchema: json.RawMessage(`{}`)}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -256,6 +256,9 @@ func TestTemplatesSeeTheExchange(t *testing.T) {
 		"json":            {`{{ dict "a" (list 1 "<b>") | json }}`, `{"a":[1,"<b>"]}`},
 		"parseJSON":       {`{{ (parseJSON "{\"n\":[1,2.5]}").n | json }}`, `[1,2.5]`},
 		"dictionary":      {`{{ $m := dict }}{{ set $m "k" 2 }}{{ get $m "k" 0 }}{{ get $m "x" "-" }}`, "2-"},
+		"tool parameter":  {`{{ takes "read" "path" }} {{ takes "ls" "path" }} {{ takes "grep" "path" }}`, "true false false"},
+		"valid JSON":      {`{{ validJSON "{}" }} {{ validJSON "{" }}`, "true false"},
+		"included text":   {`{{ include "greet" "you" | upper }}`, "HELLO YOU"},
 		"snippet":         {`{{ template "greet" "you" }}`, "hello you"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -283,6 +286,7 @@ func TestATemplateThatFailsIsAnErrorOfTheRequest(t *testing.T) {
 		"no such result":         {`{{ result "9.9" }}`, "no result of a call"},
 		"endless loop":           {`{{ range 9000000000 }}{{ end }}`, "steps"},
 		"doubling snippets":      {`{{ template "s1" }}`, "steps"},
+		"endless inclusion":      {`{{ include "again" }}`, "deep"},
 		"growing text":           {`{{ $s := "xxxxxxxx" }}{{ range 60 }}{{ $s = print $s $s }}{{ end }}`, "longer than"},
 		"growing output":         {`{{ range 9999 }}{{ repeat 999 "x" }}{{ end }}`, "longer than"},
 		"growing replacement":    {`{{ repeat 4000000 "x" | replace "x" "yyyyyyyyyyyy" }}`, "longer than"},
@@ -302,7 +306,7 @@ func TestATemplateThatFailsIsAnErrorOfTheRequest(t *testing.T) {
 				t.Fatal(err)
 			}
 			k := open(t, `
-snippets: {`+doubling(40)+`}
+snippets: {again: '{{ include "again" }}', `+doubling(40)+`}
 responses: [{name: bad, text: `+string(source)+`}]`)
 			_, err = k.stream()
 			if class(t, err) != llm.ClassInvalidRequest || !strings.Contains(err.Error(), tc.want) ||
