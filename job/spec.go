@@ -16,7 +16,7 @@ const APIVersion = "hozo/v1"
 
 // Spec is one request for work.
 type Spec struct {
-	// APIVersion must be APIVersion.
+	// APIVersion is the version of the contract, "hozo/v1".
 	APIVersion string `json:"apiVersion"`
 	// ID is the jobId of the events; absent means that the runtime makes one. It never reaches a model.
 	ID    string     `json:"id,omitempty"`
