@@ -41,9 +41,9 @@ type call struct {
 	code, reason string
 	span         *span
 	start        time.Time
-	// result is set before done is closed.
-	result tool.Result
-	done   chan struct{}
+	// finished takes the result of the tool once; result is what was taken.
+	finished chan tool.Result
+	result   tool.Result
 }
 
 // batch runs the calls of one response and returns the message with their results, in the model's order. Neighbouring
@@ -68,7 +68,7 @@ func (r *run) batch(turn int64, wished []*llm.ToolCall, parent *span) (llm.Messa
 		}
 		r.launch(calls[:n])
 		for _, c := range calls[:n] {
-			<-c.done
+			c.result = r.await(c)
 			results.Parts = append(results.Parts, r.settle(c))
 			if looping := r.repeats.add(c.Name, c.arguments, c.result.Text); looping != nil && stopped == nil {
 				stopped = looping
@@ -94,7 +94,7 @@ func together(calls []*call) int {
 
 // prepare decides whether a call may run and with which arguments.
 func (r *run) prepare(turn int64, wish *llm.ToolCall) *call {
-	c := &call{ToolCall: wish, turn: turn, arguments: wish.Arguments, done: make(chan struct{})}
+	c := &call{ToolCall: wish, turn: turn, arguments: wish.Arguments, finished: make(chan tool.Result, 1)}
 	c.tool = r.plan.tools.Find(wish.Name)
 	switch {
 	case c.tool == nil:
@@ -135,39 +135,38 @@ func (r *run) announce(c *call, parent *span) {
 		Code: c.code, Reason: c.reason})
 }
 
-// launch starts the calls of a group, at most maxParallel at a time, each closing its done.
+// launch starts the calls of a group, at most maxParallel at a time.
 func (r *run) launch(calls []*call) {
 	slots := make(chan struct{}, maxParallel)
 	for _, c := range calls {
 		if c.code != "" {
-			c.result = tool.Result{IsError: true, Text: c.reason}
-			close(c.done)
+			c.finished <- tool.Result{IsError: true, Text: c.reason}
 			continue
 		}
 		go func() {
-			defer close(c.done)
-			slots <- struct{}{}
-			c.result = r.invoke(c)
-			<-slots
+			select {
+			case slots <- struct{}{}:
+				defer func() { <-slots }()
+				c.finished <- r.protected(c)
+			case <-r.ctx.Done():
+				c.finished <- tool.Errorf("not run: the job ended first")
+			}
 		}()
 	}
 }
 
-// invoke runs the tool of a call. A tool that does not return after the end of the job is left behind, so that the job
-// can end in time.
-func (r *run) invoke(c *call) tool.Result {
-	env := &tool.Env{Workspace: r.plan.workspace, Images: r.plan.model.Images, CallID: c.ID}
-	finished := make(chan tool.Result, 1)
-	go func() { finished <- r.protected(c, env) }()
+// await returns the result of a call. A tool that does not return after the end of the job is left behind, so that the
+// job can end in time.
+func (r *run) await(c *call) tool.Result {
 	select {
-	case result := <-finished:
+	case result := <-c.finished:
 		return result
 	case <-r.ctx.Done():
 	}
 	timer := time.NewTimer(grace)
 	defer timer.Stop()
 	select {
-	case result := <-finished:
+	case result := <-c.finished:
 		return result
 	case <-timer.C:
 		return tool.Errorf("the tool did not stop within %s after the end of the job", grace)
@@ -175,13 +174,14 @@ func (r *run) invoke(c *call) tool.Result {
 }
 
 // protected turns a panic of a tool into a failed call.
-func (r *run) protected(c *call, env *tool.Env) (result tool.Result) {
+func (r *run) protected(c *call) (result tool.Result) {
 	defer func() {
 		if fault := recover(); fault != nil {
 			r.emit(&job.Notice{Code: "tool-panic", Message: fmt.Sprintf("the tool %s failed inside: %v", c.tool.Name, fault)})
 			result = tool.Errorf("the tool failed inside; calling it again in the same way will not help")
 		}
 	}()
+	env := &tool.Env{Workspace: r.plan.workspace, Images: r.plan.model.Images, CallID: c.ID}
 	return c.tool.Run(r.ctx, env, c.arguments)
 }
 

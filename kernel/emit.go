@@ -16,8 +16,9 @@ type emitter struct {
 	discard     chan struct{}
 	discardOnce sync.Once
 
-	mu  sync.Mutex
-	seq int64
+	mu    sync.Mutex
+	seq   int64
+	ended bool
 }
 
 func newEmitter(jobID string) *emitter {
@@ -29,12 +30,23 @@ func (e *emitter) stopReading() { e.discardOnce.Do(func() { close(e.discard) }) 
 func (e *emitter) emit(data job.EventPayload) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if e.ended { // a tool that was left behind has nothing to report any more
+		return
+	}
 	e.seq++
 	event := job.NewEvent(e.seq, time.Now(), e.jobID, "", data)
 	select {
 	case <-e.discard:
 	case e.events <- event:
 	}
+}
+
+// end closes the stream; what is emitted afterwards is dropped.
+func (e *emitter) end() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.ended = true
+	close(e.events)
 }
 
 const (

@@ -45,32 +45,54 @@ type ledger struct {
 	prompt int64
 }
 
-// beforeRequest refuses a request that a limit forbids and returns the longest answer that the money left allows, 0 for
-// no bound. wanted is the longest answer that would be asked for otherwise, 0 for no bound.
-func (l *ledger) beforeRequest(wanted int64) (maxOutput int64, refused *stop) {
+// room is the longest answer that a request may ask for, and what bounded it.
+type room struct {
+	// tokens is 0 for no bound.
+	tokens int64
+	// by is the limit that made the room smaller than the answer wanted: a reason, or "" for none.
+	by job.Reason
+}
+
+// beforeRequest refuses a request that a limit forbids and returns how long its answer may be. wanted is the longest
+// answer that would be asked for otherwise, 0 for no bound.
+func (l *ledger) beforeRequest(wanted int64) (room, *stop) {
 	if l.total.Requests >= maxRequests || l.failures >= maxFailedRequests {
-		return 0, stopf(job.ReasonError, job.CodeRequestLimit, "stopped after %d requests to the model, %d of them failed",
+		return room{}, stopf(job.ReasonError, job.CodeRequestLimit, "stopped after %d requests to the model, %d of them failed",
 			l.total.Requests, l.failures)
 	}
+	space := l.fitWindow(wanted)
 	if l.maxCost == nil {
-		return wanted, nil
+		return space, nil
 	}
 	left := llm.MicroUSD(*l.maxCost) - l.total.CostMicroUSD
-	input := l.price.Cost(llm.Usage{Input: l.prompt})
 	if left < 0 || l.price.Cost(llm.Usage{Input: l.prompt, Output: reservedOutput}) > left {
-		return 0, stopf(job.ReasonBudget, job.CodeBudget,
+		return room{}, stopf(job.ReasonBudget, job.CodeBudget,
 			"stopped: the next request would cost more than is left of the %s USD limit (spent %s)", llm.MicroUSD(*l.maxCost),
 			l.total.CostMicroUSD)
 	}
 	rate := l.price.For(l.prompt).Output
 	if rate <= 0 {
-		return wanted, nil
+		return space, nil
 	}
-	fits := int64(left-input) * 1_000_000 / int64(rate)
-	if wanted > 0 && wanted <= fits {
-		return wanted, nil
+	input := l.price.Cost(llm.Usage{Input: l.prompt})
+	if fits := int64(left-input) * 1_000_000 / int64(rate); space.tokens == 0 || fits < space.tokens {
+		return room{tokens: fits, by: job.ReasonBudget}, nil
 	}
-	return fits, nil
+	return space, nil
+}
+
+// fitWindow keeps an answer within the model's window, since some providers refuse a request whose prompt and longest
+// answer do not fit together. The prompt is an estimate, so a margin stays free.
+func (l *ledger) fitWindow(wanted int64) room {
+	if wanted == 0 || l.window == 0 {
+		return room{tokens: wanted}
+	}
+	margin := max(min(4096, l.window/8), l.prompt*15/100)
+	free := max(l.window-l.prompt-margin, 1)
+	if free >= wanted {
+		return room{tokens: wanted}
+	}
+	return room{tokens: free, by: job.ReasonContextOverflow}
 }
 
 // add books one request and returns what it cost.
@@ -81,6 +103,8 @@ func (l *ledger) add(u llm.Usage, billed *llm.MicroUSD) llm.MicroUSD {
 		cost = *billed
 	case l.price != nil:
 		cost = l.price.Cost(u)
+	default:
+		l.total.Unpriced = true
 	}
 	l.total.Tokens.Add(u)
 	l.total.CostMicroUSD += cost

@@ -40,15 +40,10 @@ type run struct {
 var _ job.Handle = (*run)(nil)
 
 func newRun(ctx context.Context, rt *Runtime, spec *job.Spec, p *plan) *run {
-	id := spec.ID
-	if id == "" {
-		id = rt.config.NewID()
-	}
-	r := &run{emitter: newEmitter(id), rt: rt, spec: spec, plan: p, caller: ctx, done: make(chan struct{}),
+	r := &run{emitter: newEmitter(p.id), rt: rt, spec: spec, plan: p, caller: ctx, done: make(chan struct{}),
 		outputs: make(map[string]bool)}
 	r.ctx, r.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	r.ledger = ledger{price: p.model.Price, maxCost: spec.Limits.MaxCostUSD, window: p.model.ContextWindow}
-	r.ledger.total.Unpriced = p.model.Price == nil
 	return r
 }
 
@@ -174,7 +169,7 @@ func (r *run) finish(answer string, stopped *stop) {
 		r.outcome.Failed = failed
 		r.emit(failed)
 	}
-	close(r.events)
+	r.end()
 	close(r.done)
 }
 

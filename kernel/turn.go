@@ -39,11 +39,11 @@ func (r *run) respond(turn int64, parent *span) (llm.Response, *stop) {
 		if ended := r.ended(); ended != nil {
 			return llm.Response{}, ended
 		}
-		maxOutput, refused := r.ledger.beforeRequest(r.plan.maxOutput)
+		space, refused := r.ledger.beforeRequest(r.plan.maxOutput)
 		if refused != nil {
 			return llm.Response{}, refused
 		}
-		response, f := r.try(turn, try, maxOutput)
+		response, f := r.try(turn, try, space)
 		if f == nil {
 			return response, nil
 		}
@@ -64,14 +64,14 @@ func (r *run) respond(turn int64, parent *span) (llm.Response, *stop) {
 }
 
 // try sends one request and judges what came back.
-func (r *run) try(turn, try, maxOutput int64) (llm.Response, *fault) {
+func (r *run) try(turn, try int64, space room) (llm.Response, *fault) {
 	ctx, cancel := context.WithCancelCause(r.ctx)
 	defer cancel(nil)
 	r.ledger.total.Requests++
 	s := r.newStream(turn, try, cancel)
-	response, err := r.plan.conversation.Stream(ctx, llm.Call{MaxOutputTokens: maxOutput, Purpose: llm.PurposeTurn}, s.sink)
+	response, err := r.plan.conversation.Stream(ctx, llm.Call{MaxOutputTokens: space.tokens, Purpose: llm.PurposeTurn}, s.sink)
 	emitted := s.close()
-	f := r.judge(response, err, maxOutput)
+	f := r.judge(response, err, space)
 	if f == nil {
 		r.ledger.total.Turns++
 	}
@@ -83,7 +83,7 @@ func (r *run) try(turn, try, maxOutput int64) (llm.Response, *fault) {
 }
 
 // judge decides whether a response can be used.
-func (r *run) judge(response llm.Response, err error, maxOutput int64) *fault {
+func (r *run) judge(response llm.Response, err error, space room) *fault {
 	if err != nil {
 		return r.judgeError(err)
 	}
@@ -92,9 +92,12 @@ func (r *run) judge(response llm.Response, err error, maxOutput int64) *fault {
 	case response.Stop == llm.StopLength && window > 0 && response.Usage.Output == 0 && prompt*100 >= window*99,
 		response.Stop != llm.StopLength && window > 0 && prompt > window:
 		return &fault{class: string(llm.ClassContextOverflow), end: overflow("the prompt of %d tokens fills the model's window of %d", prompt, window)}
-	case response.Stop == llm.StopLength && maxOutput > 0 && (r.plan.maxOutput == 0 || maxOutput < r.plan.maxOutput):
+	case response.Stop == llm.StopLength && space.by == job.ReasonBudget:
 		return &fault{class: "budget", end: stopf(job.ReasonBudget, job.CodeBudget,
-			"stopped: the answer was cut at %d tokens, which is all that the money limit left", maxOutput)}
+			"stopped: the answer was cut at %d tokens, which is all that the money limit left", space.tokens)}
+	case response.Stop == llm.StopLength && space.by == job.ReasonContextOverflow:
+		return &fault{class: string(llm.ClassContextOverflow), end: overflow(
+			"the answer was cut at %d tokens, which is all that the prompt left of the window of %d", space.tokens, window)}
 	case response.Stop == llm.StopLength:
 		return &fault{class: "output-limit", end: stopf(job.ReasonError, job.CodeOutputLimit,
 			"the answer was cut at the output limit of the model (%d tokens)", response.Usage.Output)}

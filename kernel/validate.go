@@ -15,6 +15,7 @@ import (
 
 // plan is a spec resolved against the runtime: everything that a run needs and that could be refused.
 type plan struct {
+	id           string
 	model        llm.Model
 	modelListed  bool
 	thinking     llm.Level
@@ -34,7 +35,10 @@ type plan struct {
 // validate checks the whole spec and reports every problem at once. What it opens is closed again if there is one.
 func (rt *Runtime) validate(spec *job.Spec, ports job.Ports) (*plan, problem.List) {
 	problems := spec.Check()
-	p := &plan{}
+	p := &plan{id: spec.ID}
+	if p.id == "" {
+		p.id = rt.config.NewID()
+	}
 	rt.checkPorts(ports, &problems)
 	rt.resolveModel(spec, p, &problems)
 	var unknown problem.List
@@ -188,7 +192,7 @@ func (rt *Runtime) open(spec *job.Spec, p *plan, problems *problem.List) {
 		Tools:       specs,
 		Thinking:    p.thinking,
 		Temperature: spec.Sampling.Temperature,
-		Tags:        llm.Tags{JobID: spec.ID, AgentID: spec.Agent.ID, AgentVersion: spec.Agent.Version},
+		Tags:        llm.Tags{JobID: p.id, AgentID: spec.Agent.ID, AgentVersion: spec.Agent.Version},
 	}
 	conversation, err := p.provider.Converse(opening)
 	if err != nil {
