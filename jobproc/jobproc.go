@@ -1,0 +1,149 @@
+// Package jobproc runs each job in a child process of its own: it is the job.Runtime of everything that must not share
+// its memory, its credentials or its end with a job. The child is this program again, started as "job --supervised" with
+// an environment that holds nothing but a private TMPDIR. The spec travels on the child's standard input and nowhere
+// else, events come back on its standard output, and its standard error is a redacted log.
+//
+// The protocol is JSON Lines both ways. The parent sends {"type":"spec","spec":{…}} first and {"type":"abort","cause":…}
+// when the job must end; the end of the input means that the parent is gone. The child answers with the events of the
+// job, or with the one line {"problems":[…]} if it refuses the spec. Child is the other side of the same protocol, so
+// that both are read and tested together.
+//
+// Whatever happens to the child, a job that was started ends in exactly one terminal event: if the child cannot write it
+// (it was killed, it broke the protocol, it did not answer an abort), this package does. And whatever happens to the
+// parent, the child ends: the kernel kills it where the system has a parent-death signal, the end of its input does
+// elsewhere.
+package jobproc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/hozo-run/hozo/job"
+	"github.com/hozo-run/hozo/problem"
+)
+
+// DefaultGrace is how long a child that was told to end may take before it is killed.
+const DefaultGrace = 5 * time.Second
+
+// Config configures a Runtime. The zero value is ready to use.
+type Config struct {
+	// Executable is the program to start, as an absolute path; empty means the running one. It is called with the
+	// arguments "job --supervised" and must answer as Child does.
+	Executable string
+	// Logs gets what the children write to standard error: whole lines, cut to a length, without the credentials of the
+	// job's spec, at most one mebibyte a job. It must be safe for concurrent use. Nil drops them.
+	Logs io.Writer
+	// Grace is how long a child may take to end after an abort, after its terminal event and after its time limit
+	// before it is killed; zero means DefaultGrace.
+	Grace time.Duration
+}
+
+// Runtime starts jobs as child processes. It implements job.Runtime and is safe for concurrent use.
+type Runtime struct {
+	executable string
+	logs       io.Writer
+	grace      time.Duration
+}
+
+// New returns a Runtime. It fails only if the running program cannot be found.
+func New(c Config) (*Runtime, error) {
+	r := &Runtime{executable: c.Executable, logs: c.Logs, grace: c.Grace}
+	if r.executable == "" {
+		path, err := os.Executable()
+		if err != nil {
+			return nil, fmt.Errorf("find the running program: %w", err)
+		}
+		r.executable = path
+	}
+	if r.logs == nil {
+		r.logs = io.Discard
+	}
+	if r.grace == 0 {
+		r.grace = DefaultGrace
+	}
+	return r, nil
+}
+
+// Start implements job.Runtime. The spec is checked by the child, so a refusal lists the same problems as the runtime in
+// the child does. A child that cannot be started, or that ends before it answers, is an error of kind Unavailable. The
+// handle is a *Handle.
+func (r *Runtime) Start(ctx context.Context, spec *job.Spec, ports job.Ports) (job.Handle, error) {
+	if err := refusePorts(ports); err != nil {
+		return nil, err
+	}
+	document, err := encodeSpec(spec)
+	if err != nil {
+		return nil, &problem.Error{Kind: problem.Internal, Op: "start job process", Err: err}
+	}
+	scratch, err := newScratch(spec)
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	process, err := spawn(r.executable, scratch.path)
+	if err != nil {
+		return nil, errors.Join(unavailable(err), scratch.remove())
+	}
+	h := newHandle(r, spec, process, scratch)
+	h.send(document)
+	go h.watch(ctx, timeLimit(spec))
+	first, err := h.next()
+	if err != nil {
+		return nil, h.refuse(ctx, err)
+	}
+	go h.relay(first)
+	return h, nil
+}
+
+// refusePorts names what a caller lends and this version cannot hand on to a child.
+func refusePorts(ports job.Ports) error {
+	var problems problem.List
+	const hint = "run the job in this process, or leave the port out"
+	if ports.Journal != nil {
+		problems.AddHint("unsupported", "", hint, "a journal cannot be lent to a job process by this version")
+	}
+	if ports.Host != nil {
+		problems.AddHint("unsupported", "", hint, "host tools cannot be lent to a job process by this version")
+	}
+	return problems.Err("start job process")
+}
+
+func unavailable(err error) error {
+	return &problem.Error{Kind: problem.Unavailable, Op: "start job process", Err: err}
+}
+
+// timeLimit is the time after which the child's own clock must have ended the job; 0 for a spec without a valid limit,
+// which the child refuses.
+func timeLimit(spec *job.Spec) time.Duration {
+	const longest = float64(1 << 62)
+	seconds := spec.Limits.TimeoutSec * float64(time.Second)
+	if !(seconds > 0) || seconds > longest {
+		return 0
+	}
+	return time.Duration(seconds)
+}
+
+// scratch is the directory for temporary files of a child. It becomes the child's TMPDIR, so that what the child leaves
+// there when it is killed goes with it. The spec is not touched: its digest must not depend on a random name.
+type scratch struct {
+	path string
+	made bool
+}
+
+func newScratch(spec *job.Spec) (scratch, error) {
+	if spec.Workspace.TmpDir != "" {
+		return scratch{path: spec.Workspace.TmpDir}, nil
+	}
+	path, err := os.MkdirTemp("", "hozo-job-")
+	return scratch{path: path, made: err == nil}, err
+}
+
+func (s scratch) remove() error {
+	if !s.made {
+		return nil
+	}
+	return os.RemoveAll(s.path)
+}
