@@ -219,7 +219,7 @@ func startCalls(g *ast.GenDecl) []*ast.CallExpr {
 			return true
 		}
 		name := callName(c)
-		cheap := []string{"errors.New", "fmt.Errorf", "sync.OnceValue", "sync.OnceValues", "sync.OnceFunc", "make", "new", "len", "string", "reflect.TypeFor"}
+		cheap := []string{"errors.New", "fmt.Errorf", "sync.OnceValue", "sync.OnceValues", "sync.OnceFunc", "make", "new", "len", "string", "reflect.TypeFor", "json.RawMessage"}
 		return slices.Contains(cheap, name) || strings.HasSuffix(name, "Once")
 	}
 	var calls []*ast.CallExpr
