@@ -82,11 +82,14 @@ func (w *Workspace) locateByPlace(p string) []spot {
 
 // targets returns p as clean absolute paths: from the workspace root as configured and with its links resolved.
 func (w *Workspace) targets(p string) []string {
-	if filepath.IsAbs(p) {
-		return []string{filepath.Clean(p)}
+	target := filepath.Clean(p)
+	if !filepath.IsAbs(p) {
+		target = filepath.Join(w.root, p)
 	}
-	targets := []string{filepath.Join(w.root, p)}
-	if w.realRoot != w.root {
+	targets := []string{target}
+	if rel, ok := below(w.root, target); ok && w.realRoot != w.root {
+		targets = append(targets, filepath.Join(w.realRoot, rel))
+	} else if !filepath.IsAbs(p) && w.realRoot != w.root {
 		targets = append(targets, filepath.Join(w.realRoot, p))
 	}
 	return targets

@@ -40,6 +40,13 @@ func (d *Dir) Close() error {
 	return err
 }
 
+// Entry returns the root of the read-only entry that the directory lies in, and the path from there to the directory, with
+// slashes; "." is the entry itself. A search needs it for the ignore rules of the directories above. The workspace closes
+// the root.
+func (d *Dir) Entry() (root *os.Root, rel string) {
+	return d.spot.entry.root, filepath.ToSlash(d.spot.rel)
+}
+
 // Follow returns the type of what the link name in the directory leads to. Links that leave the read-only entry of the
 // directory are not followed; that and any other failure is a *PathError.
 func (d *Dir) Follow(name string) (fs.FileMode, error) {

@@ -18,7 +18,7 @@ type tree struct {
 	w                                    *Workspace
 }
 
-func plant(t *testing.T) *tree {
+func plant(t testing.TB) *tree {
 	t.Helper()
 	base, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -45,7 +45,7 @@ func (tr *tree) config() Config {
 	return Config{Root: tr.root, ReadOnly: []string{tr.source, tr.lib, tr.root + "/WORKSPACE.md"}, OutDir: tr.out}
 }
 
-func (tr *tree) open(t *testing.T) *Workspace {
+func (tr *tree) open(t testing.TB) *Workspace {
 	t.Helper()
 	w, err := Open(tr.config())
 	if err != nil {
@@ -60,21 +60,21 @@ func (tr *tree) open(t *testing.T) *Workspace {
 	return w
 }
 
-func mkdir(t *testing.T, name string) {
+func mkdir(t testing.TB, name string) {
 	t.Helper()
 	if err := os.MkdirAll(name, 0o755); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func put(t *testing.T, name, content string) {
+func put(t testing.TB, name, content string) {
 	t.Helper()
 	if err := os.WriteFile(name, []byte(content), 0o644); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func link(t *testing.T, target, name string) {
+func link(t testing.TB, target, name string) {
 	t.Helper()
 	if err := os.Symlink(target, name); err != nil {
 		t.Fatal(err)
