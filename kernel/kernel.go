@@ -13,6 +13,7 @@ import (
 	"crypto/rand"
 	"errors"
 	mathrand "math/rand/v2"
+	"time"
 
 	"github.com/hozo-run/hozo/job"
 	"github.com/hozo-run/hozo/llm"
@@ -33,6 +34,8 @@ type Config struct {
 	NewID func() string
 	// Jitter returns a number in [0, 1) that spreads retry waits; nil is random.
 	Jitter func() float64
+	// Wait waits for a retry, or until ctx ends, and then returns its cause; nil waits on the clock.
+	Wait func(ctx context.Context, d time.Duration) error
 }
 
 // Runtime is a job.Runtime in this process. It is safe for concurrent use.
@@ -54,7 +57,21 @@ func New(config Config) (*Runtime, error) {
 	if config.Jitter == nil {
 		config.Jitter = mathrand.Float64
 	}
+	if config.Wait == nil {
+		config.Wait = wait
+	}
 	return &Runtime{config: config}, nil
+}
+
+func wait(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // Start implements job.Runtime.

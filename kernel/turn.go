@@ -174,14 +174,10 @@ func (r *run) pause(turn, try int64, f *fault, parent *span) *stop {
 		wait -= time.Duration(r.rt.config.Jitter() * float64(wait) / 4)
 	}
 	sp := r.startSpan(parent, job.SpanRetry, map[string]any{"turn": turn, "try": try, "class": f.class, "waitMs": wait.Milliseconds()})
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		sp.end(true, nil)
-		return nil
-	case <-r.ctx.Done():
+	if r.rt.config.Wait(r.ctx, wait) != nil {
 		sp.end(false, nil)
 		return r.ended()
 	}
+	sp.end(true, nil)
+	return nil
 }
