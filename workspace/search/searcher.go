@@ -69,6 +69,7 @@ type Searcher struct {
 	shown   int64 // number of the last line in found.Lines
 	after   int   // lines of context still to come
 
+	dense   bool       // needles are too common in this file
 	history []heldLine // the last lines before the region, oldest first
 }
 
@@ -93,7 +94,7 @@ func (s *Searcher) Search(ctx context.Context, file io.Reader) (Found, error) {
 	s.source = file
 	s.found, s.kept = Found{}, 0
 	s.number, s.counted, s.shown, s.after = 1, 0, 0, 0
-	s.history = s.history[:0]
+	s.history, s.dense = s.history[:0], false
 	if s.automaton != nil {
 		s.automaton.thrashes = false
 	}
@@ -194,11 +195,11 @@ func (s *Searcher) begin(buf *[]byte) (again, ok bool) {
 func (s *Searcher) scan(region []byte, last bool) (done bool) {
 	s.counted = 0
 	s.finder.reset()
-	useNeedles := len(s.finder.needles) > 0 && !(s.pattern.kelvin && hasThirdCase(region))
+	useNeedles := len(s.finder.needles) > 0 && !s.dense && !(s.pattern.kelvin && hasThirdCase(region))
 	pos := 0    // start of the first line not yet examined
 	offset := 0 // start of the first line that is not yet shown as context
 	for pos < len(region) && !s.enough() {
-		start, end := s.nextLine(region, pos, useNeedles)
+		start, end := s.nextLine(region, pos, useNeedles && !s.dense)
 		if start < 0 {
 			break
 		}
@@ -237,7 +238,8 @@ func (s *Searcher) nextLine(region []byte, pos int, useNeedles bool) (start, end
 		}
 		return lineAround(region, at)
 	}
-	for pos < len(region) {
+	const tries, lineGap = 16, 200
+	for from, wrong := pos, 0; pos < len(region); {
 		at := s.finder.next(region, pos)
 		if at < 0 {
 			break
@@ -247,6 +249,11 @@ func (s *Searcher) nextLine(region []byte, pos int, useNeedles bool) (start, end
 			return start, end
 		}
 		pos = end + 1
+		if wrong++; wrong > tries && pos-from < wrong*lineGap {
+			// The needles are in every other line: looking for them is in vain.
+			s.dense = true
+			return s.nextLine(region, min(pos, len(region)), false)
+		}
 	}
 	return -1, -1
 }
