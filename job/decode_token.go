@@ -198,13 +198,13 @@ func hasLoneSurrogate(raw []byte) bool {
 		if raw[i] != '\\' {
 			continue
 		}
-		switch unit := escapedUnit(raw[i:]); {
-		case unit >= 0xD800 && unit < 0xDC00:
-			if low := escapedUnit(raw[min(i+pair/2, len(raw)):]); low < 0xDC00 || low > 0xDFFF {
+		switch code := escapedCode(raw[i:]); {
+		case code >= 0xD800 && code < 0xDC00:
+			if low := escapedCode(raw[min(i+pair/2, len(raw)):]); low < 0xDC00 || low > 0xDFFF {
 				return true
 			}
 			i += pair - 1
-		case unit >= 0xDC00 && unit < 0xE000:
+		case code >= 0xDC00 && code < 0xE000:
 			return true
 		default:
 			i++
@@ -213,16 +213,16 @@ func hasLoneSurrogate(raw []byte) bool {
 	return false
 }
 
-// escapedUnit returns the UTF-16 code unit of a \u escape at the beginning of text, -1 if there is none.
-func escapedUnit(text []byte) int {
-	var unit [2]byte
+// escapedCode returns the UTF-16 code of a \u escape at the beginning of text, -1 if there is none.
+func escapedCode(text []byte) int {
+	var code [2]byte
 	if len(text) < 6 || text[0] != '\\' || text[1] != 'u' {
 		return -1
 	}
-	if _, err := hex.Decode(unit[:], text[2:6]); err != nil {
+	if _, err := hex.Decode(code[:], text[2:6]); err != nil {
 		return -1
 	}
-	return int(unit[0])<<8 | int(unit[1])
+	return int(code[0])<<8 | int(code[1])
 }
 
 // checkNumber reports a number that a float64 cannot hold.

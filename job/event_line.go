@@ -211,7 +211,7 @@ func (e *Event) encode() ([]byte, error) {
 	b = append(b, `{"seq":`...)
 	b = strconv.AppendInt(b, e.Seq, 10)
 	b = append(b, `,"at":"`...)
-	b = e.At.UTC().AppendFormat(b, "2006-01-02T15:04:05.000Z")
+	b = appendTime(b, e.At)
 	b = append(b, `","jobId":`...)
 	b = appendString(b, e.JobID)
 	b = append(b, `,"type":`...)
@@ -233,6 +233,33 @@ func (e *Event) encode() ([]byte, error) {
 		b = append(b, data...)
 	}
 	return append(b, '}'), nil
+}
+
+// appendTime appends a time in the form of RFC 3339 with milliseconds, in UTC. It does what time.AppendFormat does in a
+// third of the time, which is half of what a delta costs.
+func appendTime(b []byte, at time.Time) []byte {
+	at = at.UTC()
+	year, month, day := at.Date()
+	if year < 0 || year > 9999 {
+		return at.AppendFormat(b, "2006-01-02T15:04:05.000Z")
+	}
+	hour, minute, second := at.Clock()
+	b = appendDigits(b, year, 1000)
+	b = appendDigits(append(b, '-'), int(month), 10)
+	b = appendDigits(append(b, '-'), day, 10)
+	b = appendDigits(append(b, 'T'), hour, 10)
+	b = appendDigits(append(b, ':'), minute, 10)
+	b = appendDigits(append(b, ':'), second, 10)
+	b = appendDigits(append(b, '.'), at.Nanosecond()/1e6, 100)
+	return append(b, 'Z')
+}
+
+// appendDigits appends n with leading zeros; highest is the value of its first digit.
+func appendDigits(b []byte, n, highest int) []byte {
+	for ; highest > 0; highest /= 10 {
+		b = append(b, byte('0'+n/highest%10))
+	}
+	return b
 }
 
 // encodeData encodes every data but deltas. Lists are never null: a reader need not know two forms of "none".

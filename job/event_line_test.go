@@ -104,6 +104,19 @@ func TestEventLineHasTheDocumentedEnvelope(t *testing.T) {
 	}
 }
 
+func TestEventTimeIsRFC3339(t *testing.T) {
+	t.Parallel()
+	for _, at := range []time.Time{
+		{}, time.Unix(0, 0), time.Date(9999, 12, 31, 23, 59, 59, 999_999_999, time.UTC), time.Date(2024, 2, 29, 0, 0, 0, 1_000_000, time.UTC),
+		time.Date(12345, 1, 1, 0, 0, 0, 0, time.UTC), eventTime,
+	} {
+		line := string(job.NewEvent(1, at, "j", "", &job.MessageData{}).Line())
+		if want := `"at":"` + at.UTC().Format("2006-01-02T15:04:05.000Z") + `"`; !strings.Contains(line, want) {
+			t.Errorf("%s does not hold %s", line, want)
+		}
+	}
+}
+
 func TestEventLineIsEncodedOnce(t *testing.T) {
 	t.Parallel()
 	e := job.NewEvent(1, eventTime, "j", "", &job.MessageData{Text: "x"})
