@@ -121,10 +121,18 @@ func (d *decoder) template(n *node, pointer string) text {
 	if !strings.Contains(source, "{{") {
 		return literal(source)
 	}
-	if err := compile(d.templates, pointer, source); err != nil {
+	if err := d.compile(pointer, source); err != nil {
 		d.add(n, "template", pointer, "%v", err)
 	}
 	return text{template: pointer}
+}
+
+// compile adds a template to the script's set.
+func (d *decoder) compile(name, source string) error {
+	if d.templates == nil {
+		d.templates = newTemplates()
+	}
+	return compile(d.templates, name, source)
 }
 
 func (d *decoder) pattern(n *node, pointer string) *regexp.Regexp {
@@ -151,8 +159,10 @@ func (d *decoder) script(n *node) *Script {
 	if n.kind == kindObject && n.find("responses") == nil {
 		d.add(n, "missing-field", "/responses", "a script needs a list of responses; it may be empty")
 	}
-	for _, wrong := range checkIncludes(d.templates) {
-		d.add(n, "template", "", "%s", wrong)
+	if d.templates != nil {
+		for _, wrong := range checkIncludes(d.templates) {
+			d.add(n, "template", "", "%s", wrong)
+		}
 	}
 	return s
 }
@@ -227,7 +237,7 @@ func (d *decoder) snippets(n *node, pointer string) {
 			d.add(m.value, "unknown-value", at, "a snippet's name must not be empty or begin with a slash")
 			continue
 		}
-		if err := compile(d.templates, m.key, d.string(m.value, at)); err != nil {
+		if err := d.compile(m.key, d.string(m.value, at)); err != nil {
 			d.add(m.value, "template", at, "%v", err)
 		}
 	}
@@ -507,12 +517,13 @@ func decodeArguments(raw string) (json.RawMessage, string) {
 	if strings.TrimSpace(raw) == "" {
 		return json.RawMessage("{}"), ""
 	}
+	text := []byte(raw)
+	if strings.TrimLeft(raw, " \t\r\n")[0] == '{' && json.Valid(text) {
+		return text, ""
+	}
 	var object map[string]json.RawMessage
-	err := json.Unmarshal([]byte(raw), &object)
-	switch {
-	case err == nil && object != nil:
-		return json.RawMessage(raw), ""
-	case err == nil:
+	err := json.Unmarshal(text, &object)
+	if err == nil {
 		return nil, "not a JSON object: null"
 	}
 	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {

@@ -255,5 +255,8 @@ func (f *findings) locate(at *node) {
 
 // escape writes a key as a reference token of a JSON Pointer.
 func escape(key string) string {
-	return strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
+	if !strings.ContainsAny(key, "~/") {
+		return key
+	}
+	return strings.ReplaceAll(strings.ReplaceAll(key, "~", "~0"), "/", "~1")
 }

@@ -159,7 +159,7 @@ func (s *scene) render(t text) ([]byte, error) {
 
 // bind prepares the templates of a script for this exchange, once.
 func (s *scene) bind(script *Script) error {
-	if s.templates != nil || !script.templated {
+	if s.templates != nil || script.templates == nil {
 		return nil
 	}
 	bound, err := script.templates.Clone()

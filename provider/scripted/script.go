@@ -18,9 +18,9 @@ type Script struct {
 	name      string
 	model     llm.Model
 	responses []*response
-	// templates holds every compiled template by the pointer of its place, and the snippets by their names.
+	// templates holds every compiled template by the pointer of its place, and the snippets by their names. It is nil if
+	// there is none, which spares most scripts the making of a set.
 	templates *template.Template
-	templated bool // there is at least one
 }
 
 // response is one entry of a script's list.
@@ -115,9 +115,9 @@ func parseScript(data []byte, name, base string) (*Script, error) {
 	}
 	s := &Script{}
 	if root != nil {
-		d := &decoder{findings: found, templates: newTemplates()}
+		d := &decoder{findings: found}
 		s = d.script(root)
-		s.templates, s.templated = d.templates, len(d.templates.Templates()) > 0
+		s.templates = d.templates
 	}
 	if err := found.list.Err("parse script"); err != nil {
 		return nil, err
