@@ -20,6 +20,8 @@ type Assembly struct {
 	joiner  joiner
 	scratch []byte
 	size    int
+	// opened counts the calls whose name the sink has seen.
+	opened int
 	// texts counts the pieces of answer text, textSize their bytes.
 	texts, textSize int
 }
@@ -47,6 +49,8 @@ type Call struct {
 	told   int
 	opened bool
 	done   bool
+	// ending says that no name will come any more.
+	ending bool
 	joiner joiner
 }
 
@@ -201,6 +205,9 @@ func (a *Assembly) OpenCall(slot int64) (*Call, error) {
 	if err := a.EndPart(); err != nil {
 		return nil, err
 	}
+	if err := a.openCalls(len(a.calls) - 1); err != nil {
+		return nil, err
+	}
 	for _, c := range a.calls {
 		if !c.done && c.Complete() {
 			if err := a.EndCall(c); err != nil {
@@ -247,19 +254,17 @@ func (a *Assembly) argue(c *Call, text []byte) error {
 	if err := a.grow(len(text)); err != nil {
 		return err
 	}
-	if c.name == "" || c.placeholder() {
+	if c.placeholder() {
 		return nil
 	}
 	return a.tell(c)
 }
 
-// tell reports what the sink does not know of a call yet.
+// tell reports what the sink does not know of a call yet. Calls are opened in their order: a call whose name has not
+// come holds back the calls after it.
 func (a *Assembly) tell(c *Call) error {
-	if !c.opened {
-		c.opened = true
-		if err := a.sink(llm.Delta{Kind: llm.DeltaToolName, Index: c.index, Text: []byte(c.name)}); err != nil {
-			return err
-		}
+	if err := a.openCalls(c.index); err != nil || !c.opened {
+		return err
 	}
 	if c.told == len(c.arguments) {
 		return nil
@@ -269,10 +274,30 @@ func (a *Assembly) tell(c *Call) error {
 	return a.sink(llm.Delta{Kind: llm.DeltaToolArguments, Index: c.index, Text: text})
 }
 
-// EndCall reports that a call is complete. It does nothing the second time.
+// openCalls reports the names of the calls up to index that are due.
+func (a *Assembly) openCalls(index int) error {
+	for a.opened <= index {
+		c := a.calls[a.opened]
+		if c.name == "" && !c.ending {
+			return nil
+		}
+		c.opened = true
+		a.opened++
+		if err := a.sink(llm.Delta{Kind: llm.DeltaToolName, Index: c.index, Text: []byte(c.name)}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// EndCall reports that a call is complete. It does nothing the second time, and nothing while a call before it has no
+// name.
 func (a *Assembly) EndCall(c *Call) error {
 	if c.done {
 		return nil
+	}
+	if err := a.openCalls(c.index); err != nil || !c.opened {
+		return err
 	}
 	c.done = true
 	c.arguments = append(c.arguments, c.joiner.flush()...)
@@ -288,6 +313,7 @@ func (a *Assembly) End() error {
 		return err
 	}
 	for _, c := range a.calls {
+		c.ending = true
 		if err := a.EndCall(c); err != nil {
 			return err
 		}

@@ -131,7 +131,7 @@ func Unquote(raw []byte) string {
 type joiner struct {
 	held  []byte
 	out   []byte
-	carry [4]byte
+	carry [longestOpen]byte
 }
 
 // join returns piece, with what was held back before it and without what must wait. The result is valid until the next
@@ -167,25 +167,30 @@ func (j *joiner) flush() []byte {
 
 // openTail returns how many bytes at the end of text may be the first part of a rune or of a surrogate pair.
 func openTail(text []byte) int {
-	n := len(text)
-	if n >= 3 && text[n-3] == 0xed && isHigh(text[n-2]) && isTail(text[n-1]) {
-		return 3
-	}
-	for back := 1; back <= min(3, n); back++ {
-		c := text[n-back]
-		if isTail(c) {
-			continue
+	for n := min(longestOpen, len(text)); n > 0; n-- {
+		if isOpen(text[len(text)-n:]) {
+			return n
 		}
-		if c >= 0xc0 && !utf8.FullRune(text[n-back:]) {
-			return back
-		}
-		// The two-byte beginning of a surrogate is not a rune to the utf8 package, but it may become a pair.
-		if c == 0xed && back == 2 && isHigh(text[n-1]) {
-			return back
-		}
-		return 0
 	}
 	return 0
+}
+
+// longestOpen is the size of a surrogate pair, in the three-byte form each, that lacks its last byte.
+const longestOpen = 5
+
+func isOpen(t []byte) bool {
+	if t[0] != 0xed || len(t) == 1 || t[1] < 0xa0 {
+		return t[0] >= 0xc0 && len(t) < utf8.UTFMax && !utf8.FullRune(t)
+	}
+	switch len(t) {
+	case 2:
+		return isTail(t[1])
+	case 3:
+		return isHigh(t[1]) && isTail(t[2])
+	case 4:
+		return isHigh(t[1]) && isTail(t[2]) && t[3] == 0xed
+	}
+	return isHigh(t[1]) && isTail(t[2]) && t[3] == 0xed && isLow(t[4])
 }
 
 func isHigh(c byte) bool { return c >= 0xa0 && c <= 0xaf }
