@@ -148,16 +148,22 @@ func (c *checker) skills() {
 	}
 }
 
+// maxPatternBytes bounds what a deny pattern costs to compile.
+const maxPatternBytes = 4096
+
 func (c *checker) denyPatterns() {
 	for i, pattern := range c.spec.Agent.DenyCommandPatterns {
 		pointer := fmt.Sprintf("/agent/denyCommandPatterns/%d", i)
-		if pattern == "" {
+		switch {
+		case pattern == "":
 			c.addHint(codeRequired, pointer, "leave it out to deny nothing", "must not be empty: it would match every command")
-			continue
-		}
-		if _, err := regexp.Compile(pattern); err != nil {
-			reason := strings.TrimPrefix(err.Error(), "error parsing regexp: ")
-			c.addHint(codeInvalid, pointer, patternHint(pattern), "not a regular expression: %s", reason)
+		case len(pattern) > maxPatternBytes:
+			c.addHint(codeTooLarge, pointer, "use several patterns", "has %d bytes; at most %d are allowed", len(pattern), maxPatternBytes)
+		default:
+			if _, err := regexp.Compile(pattern); err != nil {
+				reason := strings.TrimPrefix(err.Error(), "error parsing regexp: ")
+				c.addHint(codeInvalid, pointer, patternHint(pattern), "not a regular expression: %s", reason)
+			}
 		}
 	}
 }

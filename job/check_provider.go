@@ -99,15 +99,17 @@ func headerValue(value string) bool {
 
 // tagTemplates refuses placeholders that nothing fills, and a header that is set in both ways.
 func (c *checker) tagTemplates(pointer string, p ProviderConfig) {
+	plain := map[string]bool{}
+	for name := range p.Headers {
+		plain[strings.ToLower(name)] = true
+	}
 	for _, name := range sortedKeys(p.TagHeaders) {
 		at := pointerTo(pointer+"/tagHeaders", name)
 		if !knownPlaceholders(p.TagHeaders[name]) {
 			c.addHint(codeUnknown, at, "known: {jobId}, {agentId}, {agentVersion}, {purpose}", "has an unknown placeholder or a brace without its partner")
 		}
-		for other := range p.Headers {
-			if strings.EqualFold(name, other) {
-				c.add(codeDuplicate, at, "the header is set in headers too")
-			}
+		if plain[strings.ToLower(name)] {
+			c.add(codeDuplicate, at, "the header is set in headers too")
 		}
 	}
 }

@@ -70,6 +70,7 @@ func TestSpecsAreRefusedForTheirMeaning(t *testing.T) {
 		"empty entry":           {"workspace/readOnly", `["a", ""]`, []string{"required /workspace/readOnly/1"}},
 		"path with NUL":         {"workspace/outDir", `"a\u0000b"`, []string{"invalid /workspace/outDir"}},
 		"pattern":               {"agent/denyCommandPatterns", `["^ok", "("]`, []string{"invalid /agent/denyCommandPatterns/1"}},
+		"huge pattern":          {"agent/denyCommandPatterns", `["` + strings.Repeat("a", 4097) + `"]`, []string{"too-large /agent/denyCommandPatterns/0"}},
 		"empty pattern":         {"agent/denyCommandPatterns", `[""]`, []string{"required /agent/denyCommandPatterns/0"}},
 		"temperature":           {"sampling/temperature", `2.1`, []string{"out-of-range /sampling/temperature"}},
 		"temperature zero":      {"sampling/temperature", `0`, nil},

@@ -85,7 +85,7 @@ func specRules() map[string]rule {
 			required: []string{"id", "instructions"},
 			fields: map[string]func(*node){
 				"id": identifier, "version": func(n *node) { n.MaxLength, n.Pattern = 128, "^[!-~]*$" }, "instructions": said,
-				"denyCommandPatterns": inner(filled),
+				"denyCommandPatterns": inner(func(n *node) { n.MinLength, n.MaxLength = 1, 4096 }),
 				"thinking":            orEmpty,
 			},
 		},
