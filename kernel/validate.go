@@ -101,7 +101,12 @@ func (rt *Runtime) resolveModel(spec *job.Spec, p *plan, problems *problem.List)
 		return
 	}
 	p.provider = provider
-	p.model, p.modelListed = rt.config.Models(config.API, config.BaseURL, spec.Model.ID)
+	if source, ok := provider.(llm.ModelSource); ok {
+		p.model, p.modelListed = source.Model(spec.Model.ID)
+	}
+	if !p.modelListed {
+		p.model, p.modelListed = rt.config.Models(config.API, config.BaseURL, spec.Model.ID)
+	}
 	p.model.ID = spec.Model.ID
 	if override, ok := config.Models[spec.Model.ID]; ok {
 		apply(&p.model, override)

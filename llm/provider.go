@@ -30,6 +30,12 @@ type Provider interface {
 	Converse(Opening) (Conversation, error)
 }
 
+// ModelSource is implemented by a Provider that may know the entry of a model itself, such as one that plays a script.
+// What it knows goes before the model table; false means that the table is to be asked.
+type ModelSource interface {
+	Model(id string) (Model, bool)
+}
+
 // Opening is what a conversation begins with and keeps to its end: it becomes the byte-stable prefix of every request.
 type Opening struct {
 	Model Model

@@ -147,8 +147,11 @@ func (d *decoder) pattern(n *node, pointer string) *regexp.Regexp {
 func (d *decoder) script(n *node) *Script {
 	s := &Script{model: defaultModel()}
 	d.object(n, "", fields{
-		"name":     func(n *node, p string) { s.name = d.string(n, p) },
-		"model":    func(n *node, p string) { d.model(n, p, &s.model) },
+		"name": func(n *node, p string) { s.name = d.string(n, p) },
+		"model": func(n *node, p string) {
+			s.describesModel = true
+			d.model(n, p, &s.model)
+		},
 		"snippets": d.snippets,
 		"responses": func(n *node, p string) {
 			d.elements(n, p, func(n *node, p string) {

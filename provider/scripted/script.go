@@ -15,8 +15,11 @@ import (
 
 // Script is a parsed and checked script. It does not change and may serve many providers at once.
 type Script struct {
-	name      string
-	model     llm.Model
+	name  string
+	model llm.Model
+	// describesModel says that the script has a model field.
+	describesModel bool
+
 	responses []*response
 	// templates holds every compiled template by the pointer of its place, and the snippets by their names. It is nil if
 	// there is none, which spares most scripts the making of a set.

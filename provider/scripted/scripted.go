@@ -65,8 +65,10 @@ func (p *provider) Converse(o llm.Opening) (llm.Conversation, error) {
 	return newExchange(p, &o)
 }
 
-// Model returns the table entry of the model that the script plays, under the id that the job gives it.
-func (p *provider) Model(id string) llm.Model { return p.script.Model(id) }
+// Model implements llm.ModelSource: a script that says what its model is goes before the model table.
+func (p *provider) Model(id string) (llm.Model, bool) {
+	return p.script.Model(id), p.script.describesModel
+}
 
 var errNoMore = errors.New("the script has no more responses")
 

@@ -671,3 +671,16 @@ func TestTheModelOfAScriptIsMarkedAsSimulated(t *testing.T) {
 		t.Errorf("model (-want +got):\n%s", diff)
 	}
 }
+
+func TestOnlyAScriptThatDescribesItsModelGoesBeforeTheModelTable(t *testing.T) {
+	t.Parallel()
+	for script, want := range map[string]bool{`{"responses":[]}`: false, `{"model":{"images":true},"responses":[]}`: true} {
+		source, ok := recorded(t, script, nil).(llm.ModelSource)
+		if !ok {
+			t.Fatal("the provider is no llm.ModelSource")
+		}
+		if m, known := source.Model("actor"); known != want || m.Images != want || m.ID != "actor" || !m.Simulated {
+			t.Errorf("%s: got %+v, %v", script, m, known)
+		}
+	}
+}
