@@ -144,52 +144,6 @@ func (e *Event) UnmarshalJSON(line []byte) error {
 	return nil
 }
 
-// ParseEvent reads one line of an event stream, with or without its newline. Data gets the struct of the event's type; a
-// type that this version does not know keeps its data as json.RawMessage, and fields that it does not know are ignored,
-// since later versions add both. The event keeps a copy of the line for Line, byte for byte.
-func ParseEvent(line []byte) (*Event, error) {
-	line = bytes.TrimRight(line, "\r\n")
-	var envelope struct {
-		Seq          int64           `json:"seq"`
-		At           time.Time       `json:"at"`
-		JobID        string          `json:"jobId"`
-		Type         EventType       `json:"type"`
-		ParentCallID string          `json:"parentCallId"`
-		Data         json.RawMessage `json:"data"`
-	}
-	if err := json.Unmarshal(line, &envelope); err != nil {
-		return nil, fmt.Errorf("parse event: %w", err)
-	}
-	switch {
-	case envelope.Seq < 1:
-		return nil, errors.New("parse event: seq is missing or below 1")
-	case envelope.Type == "":
-		return nil, errors.New("parse event: type is missing")
-	case envelope.At.IsZero():
-		return nil, errors.New("parse event: at is missing")
-	case len(envelope.Data) == 0 || envelope.Data[0] != '{':
-		return nil, fmt.Errorf("parse event: data of %q is no object", envelope.Type)
-	}
-	e := &Event{
-		Seq:          envelope.Seq,
-		At:           envelope.At,
-		JobID:        envelope.JobID,
-		Type:         envelope.Type,
-		ParentCallID: envelope.ParentCallID,
-		line:         bytes.Clone(line),
-	}
-	payload := newPayload(envelope.Type)
-	if payload == nil {
-		e.Data = envelope.Data
-		return e, nil
-	}
-	if err := json.Unmarshal(envelope.Data, payload); err != nil {
-		return nil, fmt.Errorf("parse event %q: %w", envelope.Type, err)
-	}
-	e.Data = payload
-	return e, nil
-}
-
 // envelopeBytes is what an envelope takes beside its ids, with room for the largest numbers.
 const envelopeBytes = 160
 

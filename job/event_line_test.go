@@ -245,6 +245,36 @@ func TestParseEventRefusesWhatIsNoEvent(t *testing.T) {
 	}
 }
 
+// FuzzParseEvent: a line that is read is what the standard decoder makes of it, and is kept as it is.
+func FuzzParseEvent(f *testing.F) {
+	for i, data := range payloads() {
+		f.Add(job.NewEvent(int64(i+1), eventTime, "job-1", "3.0", data).Line())
+	}
+	f.Add([]byte(`{"seq":1,"at":"2026-03-04T03:06:07.890Z","jobId":"j","type":"message","data":{"turn":1},"later":{}}`))
+	f.Add([]byte(`{"seq":01,"at":"2026-03-04T03:06:07.890Z","jobId":"j","type":"message","data":{}}`))
+	f.Add([]byte(`{"seq":1,"at":"2026-03-04T03:06:07.890Z","jobId":"\u0041","type":"x","data":{}}`))
+	f.Fuzz(func(t *testing.T, line []byte) {
+		e, err := job.ParseEvent(line)
+		if err != nil {
+			return
+		}
+		var plain struct {
+			Seq                       int64
+			At                        time.Time
+			JobID, Type, ParentCallID string
+		}
+		if err := json.Unmarshal(line, &plain); err != nil {
+			t.Fatalf("read, but not valid: %v", err)
+		}
+		if e.Seq != plain.Seq || !e.At.Equal(plain.At) || e.JobID != plain.JobID || string(e.Type) != plain.Type || e.ParentCallID != plain.ParentCallID {
+			t.Fatalf("read as %+v, but it is %+v", e, plain)
+		}
+		if !bytes.Equal(e.Line(), bytes.TrimRight(line, "\r\n")) {
+			t.Fatal("the line changed")
+		}
+	})
+}
+
 func BenchmarkDeltaEvent(b *testing.B) {
 	data := &job.MessageDeltaData{Turn: 3, Try: 1, Text: "The quick brown fox jumps over the lazy dog. It was a day like any other.\n"}
 	b.ReportAllocs()
