@@ -1,0 +1,119 @@
+package wire
+
+import (
+	"encoding/base64"
+	"strings"
+	"testing"
+
+	"github.com/hozo-run/hozo/llm"
+)
+
+var testAuth = Auth{Header: "Authorization", Prefix: "Bearer "}
+
+func newEndpoint(a llm.Account) (*Endpoint, error) {
+	return NewEndpoint(a, "https://api.example.com/v1", "/chat", testAuth, map[string]string{"X-Version": "1"})
+}
+
+func TestBaseURLs(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"":                               "https://api.example.com/v1/chat",
+		"http://127.0.0.1:8080/v1":       "http://127.0.0.1:8080/v1/chat",
+		"https://h.example/":             "https://h.example/chat",
+		"https://h.example/a/b///":       "https://h.example/a/b/chat",
+		"HTTP://H.example":               "http://H.example/chat",
+		"http://[::1]:8080/v1":           "http://[::1]:8080/v1/chat",
+		"https://h.example/with%20space": "https://h.example/with%20space/chat",
+	} {
+		e, err := newEndpoint(llm.Account{BaseURL: in})
+		if err != nil || e.url.String() != want {
+			t.Errorf("%q: %v, error %v; want %s", in, e, err, want)
+		}
+	}
+	for _, in := range []string{"h.example/v1", "ftp://h.example", "file:///etc/passwd", "https://", "https:///v1",
+		"https://user:canary@h.example", "https://h.example?key=canary", "https://h.example?", "https://h.example#canary",
+		"https://h.example/#", "http://good.example@127.0.0.1/", "https://h.example/v1/chat", "https://h.example/v1/chat/",
+		"https://h .example", "http://h.example\r\nX: y", "http://h.example:port", "//h.example", "javascript:alert(1)"} {
+		_, err := newEndpoint(llm.Account{BaseURL: in})
+		if err == nil || !strings.HasPrefix(err.Error(), "baseUrl: ") || strings.Contains(err.Error(), "canary") {
+			t.Errorf("%q: error %v, want one that names baseUrl and quotes nothing", in, err)
+		}
+	}
+}
+
+func TestHeadersAreChecked(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name    string
+		account llm.Account
+		field   string
+	}{
+		{"a line end in a value", llm.Account{Headers: map[string]string{"X-A": "canary\r\nX-B: c"}}, "headers: "},
+		{"a line end in a name", llm.Account{Headers: map[string]string{"X-A\r\nX-B": "c"}}, "headers: "},
+		{"an empty name", llm.Account{Headers: map[string]string{"": "c"}}, "headers: "},
+		{"a host", llm.Account{Headers: map[string]string{"host": "other.example"}}, "headers: "},
+		{"a length", llm.Account{Headers: map[string]string{"content-length": "1"}}, "headers: "},
+		{"an encoding", llm.Account{Headers: map[string]string{"Accept-Encoding": "gzip"}}, "headers: "},
+		{"a key with a line end", llm.Account{APIKey: "canary\n"}, "apiKey: "},
+		{"a key with a space", llm.Account{APIKey: " canary"}, "apiKey: "},
+		{"a key twice", llm.Account{APIKey: "canary", Headers: map[string]string{"authorization": "x"}}, "headers: "},
+		{"a tag with a line end", llm.Account{TagHeaders: map[string]string{"X-A": "a\nb"}}, "tagHeaders: "},
+		{"a tag with an unknown field", llm.Account{TagHeaders: map[string]string{"X-A": "{user}"}}, "tagHeaders: "},
+		{"a tag with half a field", llm.Account{TagHeaders: map[string]string{"X-A": "{jobId"}}, "tagHeaders: "},
+		{"a tag over a header", llm.Account{Headers: map[string]string{"X-A": "1"},
+			TagHeaders: map[string]string{"x-a": "2"}}, "tagHeaders: "},
+		{"a tag over the key", llm.Account{APIKey: "canary", TagHeaders: map[string]string{"authorization": "2"}}, "tagHeaders: "},
+	} {
+		_, err := newEndpoint(tt.account)
+		if err == nil || !strings.HasPrefix(err.Error(), tt.field) || strings.Contains(err.Error(), "canary") {
+			t.Errorf("%s: error %v, want one that names %s and quotes nothing", tt.name, err, tt.field)
+		}
+	}
+}
+
+func TestTagHeadersAreFilled(t *testing.T) {
+	t.Parallel()
+	e, err := newEndpoint(llm.Account{APIKey: "key", Headers: map[string]string{"x-static": "s"}, TagHeaders: map[string]string{
+		"x-tags": "{jobId}/{agentId}@{agentVersion} for {purpose}", "x-fixed": "f"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := e.Header(llm.Tags{JobID: "j{purpose}", AgentID: "a", AgentVersion: "2"}, llm.PurposeTurn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"X-Tags": "j{purpose}/a@2 for turn", "X-Fixed": "f", "X-Static": "s",
+		"Authorization": "Bearer key", "X-Version": "1", "Content-Type": "application/json", "Accept-Encoding": "identity"} {
+		if got := h.Get(name); got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+	if _, err := e.Header(llm.Tags{JobID: "j\r\nX-Evil: 1"}, llm.PurposeTurn); err == nil {
+		t.Error("a job id with a line end was put into a header")
+	}
+	if other, _ := e.Header(llm.Tags{}, llm.PurposeCheck); other.Get("X-Tags") == h.Get("X-Tags") {
+		t.Error("the headers of one job reached another")
+	}
+}
+
+func TestSecretsAreFoundInEveryForm(t *testing.T) {
+	t.Parallel()
+	const key, header = `s"k/é+canary`, "Basic dXNlcjpwYXNzd29yZA=="
+	s := newSecrets(key, []string{header, "true"})
+	for name, text := range map[string]string{
+		"raw": key, "quoted": `s\"k/é+canary`, "quoted with slashes": `s\"k\/é+canary`, "in a query": "s%22k%2F%C3%A9%2Bcanary",
+		"in a path": "s%22k%2F%C3%A9+canary", "the whole header": header, "a word of the header": "dXNlcjpwYXNzd29yZA==",
+		"base64":          base64.StdEncoding.EncodeToString([]byte(key)),
+		"base64 inside":   base64.StdEncoding.EncodeToString([]byte("user:" + key + ":more")),
+		"base64 inside 2": base64.URLEncoding.EncodeToString([]byte("us:" + key + "x")),
+		"base64 inside 3": base64.StdEncoding.EncodeToString([]byte("abc" + key)),
+	} {
+		got := s.clean("before " + text + " after")
+		if !strings.Contains(got, redacted) || !strings.HasPrefix(got, "before ") || !strings.HasSuffix(got, " after") {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+	if got := s.clean("true"); got != "true" {
+		t.Errorf("an ordinary word became %q", got)
+	}
+}
