@@ -25,7 +25,7 @@ const (
 
 // Tools returns the six file tools in the order in which they are offered to models.
 func Tools() []tool.Tool {
-	return []tool.Tool{newRead(), newList(), newWrite(), newEdit()}
+	return []tool.Tool{newRead(), newList(), newGrep(), newFind(), newWrite(), newEdit()}
 }
 
 // readingBoundary is what the four reading tools can reach.
