@@ -66,6 +66,17 @@ func (rt *Runtime) validate(spec *job.Spec, ports job.Ports) (*plan, problem.Lis
 	return p, nil
 }
 
+// Check returns every problem for which Start would refuse the spec, and starts nothing. A program that reads a document
+// calls it to name the rules of the runtime together with those of the document's form, see job.ParseWith; the spec may
+// then be incomplete.
+func (rt *Runtime) Check(spec *job.Spec) problem.List {
+	p, problems := rt.validate(spec, job.Ports{})
+	if p != nil {
+		_ = p.workspace.Close() // nothing was written
+	}
+	return problems
+}
+
 func under(problems problem.List, pointer string) bool {
 	return slices.ContainsFunc(problems, func(p problem.Problem) bool { return strings.HasPrefix(p.Pointer, pointer) })
 }
