@@ -306,3 +306,45 @@ func (c *cancelAfter) Read(p []byte) (int, error) {
 	}
 	return copy(p, "endless\n"), nil
 }
+
+func TestReadOfAGrowingFileHasAnEnd(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.put(t, "src/log", "one\ntwo\n")
+	f, err := d.env.Workspace.OpenFile("src/log")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	d.put(t, "src/log", "one\ntwo\nthree\n")
+	got := readText(t.Context(), f, nil, readArguments{})
+	if got.Text != "one\ntwo\n" {
+		t.Errorf("got %q", got.Text)
+	}
+}
+
+func TestReadDecodesRunesThatAreCutBetweenBlocks(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	for shift := range 4 {
+		line := strings.Repeat("x", shift) + strings.Repeat("😀é€", 9000)
+		d.put(t, "src/f", line[:len(line)-1]+"\n"+"last\n")
+		got := d.call(t, newRead(), args{"path": "src/f", "offset": 2})
+		if !strings.HasPrefix(got.Text, "last\n") || !strings.Contains(got.Text, "not UTF-8: 2 bytes") {
+			t.Errorf("shift %d: got %q", shift, got.Text)
+		}
+	}
+}
+
+func BenchmarkReadRange(b *testing.B) {
+	d := newDesk(b)
+	d.put(b, "src/f", strings.Repeat(strings.Repeat("x", 59)+"\n", 200000))
+	tl := newRead()
+	b.SetBytes(200000 * 60)
+	b.ReportAllocs()
+	for b.Loop() {
+		if got := d.call(b, tl, args{"path": "src/f", "offset": 199000, "limit": 100}); got.IsError {
+			b.Fatal(got.Text)
+		}
+	}
+}
