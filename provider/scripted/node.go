@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -67,24 +66,23 @@ func parseJSON(data []byte, found *findings) *node {
 		found.add(&node{}, "encoding", "", "the text is not valid UTF-8")
 		return nil
 	}
-	root, err := r.value("", 0)
+	// The whole text is checked first, since the offsets of a Decoder's errors are not those of the text.
+	var checked json.RawMessage
+	err := json.Unmarshal(data, &checked)
+	var root *node
 	if err == nil {
-		if _, err = r.dec.Token(); errors.Is(err, io.EOF) {
+		if root, err = r.value("", 0); err == nil {
 			return root
 		}
-		err = errors.New("there is more text after the document")
+	}
+	offset := int(r.dec.InputOffset())
+	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
+		offset = max(int(syntax.Offset)-1, 0)
 	}
 	at := &node{}
-	at.line, at.column = r.place(r.offsetOf(err))
+	at.line, at.column = r.place(offset)
 	found.add(at, "syntax", "", "not valid JSON: %v", err)
 	return nil
-}
-
-func (r *jsonReader) offsetOf(err error) int {
-	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
-		return max(int(syntax.Offset)-1, 0)
-	}
-	return int(r.dec.InputOffset())
 }
 
 func (r *jsonReader) value(pointer string, depth int) (*node, error) {
@@ -93,9 +91,6 @@ func (r *jsonReader) value(pointer string, depth int) (*node, error) {
 	}
 	token, err := r.dec.Token()
 	if err != nil {
-		if errors.Is(err, io.EOF) {
-			err = io.ErrUnexpectedEOF
-		}
 		return nil, err
 	}
 	n := &node{}
