@@ -1,0 +1,221 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/hozo-run/hozo/internal/catalog"
+	"github.com/hozo-run/hozo/job"
+	"github.com/hozo-run/hozo/llm"
+	"github.com/hozo-run/hozo/problem"
+)
+
+// runFlags are the flags of hozo run.
+type runFlags struct {
+	account accountFlags
+
+	workspace string
+	out       string
+	readOnly  []string
+	context   []string
+
+	thinking    string
+	timeout     time.Duration
+	idleTimeout time.Duration
+	maxTurns    int64
+	maxCost     string
+
+	events string
+	json   bool
+	quiet  bool
+}
+
+const maxTaskBytes = 8 << 20
+
+// compose makes the job of a command line. The agent and the task are its arguments. changed reports whether a flag was
+// given.
+func (p *program) compose(f *runFlags, agentFile, task string, changed func(string) bool) (*job.Spec, error) {
+	if err := f.checkDirectories(); err != nil {
+		return nil, err
+	}
+	model, account, err := f.account.resolve(p.getenv)
+	if err != nil {
+		return nil, err
+	}
+	agent, err := readAgent(agentFile)
+	if err != nil {
+		return nil, err
+	}
+	if task == "-" {
+		data, err := io.ReadAll(io.LimitReader(p.stdin, maxTaskBytes+1))
+		if err != nil || len(data) > maxTaskBytes {
+			return nil, errors.Join(usageError("the task on standard input could not be read or is larger than %d bytes", maxTaskBytes), err)
+		}
+		task = string(data)
+	}
+	model.Thinking = llm.Level(f.thinking)
+	spec := &job.Spec{
+		APIVersion: job.APIVersion,
+		Agent:      agent,
+		Task:       task,
+		Model:      model,
+		Providers:  map[string]job.ProviderConfig{model.Provider: account},
+		Limits:     job.Limits{TimeoutSec: f.timeout.Seconds()},
+	}
+	if spec.Workspace, err = f.directories(); err != nil {
+		return nil, err
+	}
+	if spec.Context, err = readContext(f.context); err != nil {
+		return nil, err
+	}
+	return spec, f.setLimits(&spec.Limits, changed)
+}
+
+func (f *runFlags) setLimits(limits *job.Limits, changed func(string) bool) error {
+	if changed("idle-timeout") {
+		seconds := f.idleTimeout.Seconds()
+		limits.IdleTimeoutSec = &seconds
+	}
+	if changed("max-turns") {
+		limits.MaxTurns = &f.maxTurns
+	}
+	if changed("max-cost") {
+		amount, err := llm.ParseUSD(f.maxCost)
+		if err != nil {
+			return usageError("--max-cost: %v", err)
+		}
+		cost := llm.USD(amount)
+		limits.MaxCostUSD = &cost
+	}
+	return nil
+}
+
+// readAgent reads an agent's package and compiles it, with every problem of both steps.
+func readAgent(file string) (job.Definition, error) {
+	if info, err := os.Stat(file); err == nil && info.IsDir() {
+		return job.Definition{}, usageError("%s is a directory; name the agent's file, such as %s", file,
+			filepath.Join(file, filepath.Base(filepath.Clean(file))+".md"))
+	}
+	agent, problems := catalog.ParseFile(file)
+	if len(problems) > 0 {
+		return job.Definition{}, problems.Err("read the agent")
+	}
+	definition, problems := agent.Definition()
+	return definition, problems.Err("run the agent")
+}
+
+// checkDirectories finds what is wrong with the directories in the words of the command line, before anything is made.
+func (f *runFlags) checkDirectories() error {
+	var missing []string
+	if f.workspace == "" {
+		missing = append(missing, "--workspace DIR (what the agent may read)")
+	}
+	if f.out == "" {
+		missing = append(missing, "--out DIR (where it may write)")
+	}
+	if len(missing) > 0 {
+		return usageError("missing %s", strings.Join(missing, " and "))
+	}
+	var problems problem.List
+	out := realPath(f.out)
+	for i, place := range append([]string{f.workspace}, f.readOnly...) {
+		flag := "--workspace"
+		if i > 0 {
+			flag = "--read-only"
+		}
+		if _, err := os.Stat(place); err != nil {
+			problems.Add("missing-directory", "", "%s: %v", flag, err)
+			continue
+		}
+		switch real := realPath(place); {
+		case within(real, out):
+			problems.AddHint("overlap", "", fmt.Sprintf("choose a directory beside it, for example --out %s", besideName(f.workspace)),
+				"--out %s lies inside %s %s: what an agent reads must not be what it writes", f.out, flag, place)
+		case within(out, real):
+			problems.AddHint("overlap", "", "choose a directory of its own for --out",
+				"--out %s contains %s %s: what an agent reads must not be what it writes", f.out, flag, place)
+		}
+	}
+	return problems.Err("check the directories")
+}
+
+// besideName suggests an output directory beside the workspace.
+func besideName(workspace string) string {
+	return filepath.Join(filepath.Clean(workspace), "..", filepath.Base(realPath(workspace))+"-out")
+}
+
+// realPath returns an absolute path without links, as far as it exists.
+func realPath(path string) string {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return filepath.Clean(path)
+	}
+	rest := ""
+	for dir := path; ; dir = filepath.Dir(dir) {
+		if real, err := filepath.EvalSymlinks(dir); err == nil {
+			return filepath.Join(real, rest)
+		}
+		if filepath.Dir(dir) == dir {
+			return path
+		}
+		rest = filepath.Join(filepath.Base(dir), rest)
+	}
+}
+
+// within reports whether path is dir or lies below it.
+func within(dir, path string) bool {
+	relative, err := filepath.Rel(dir, path)
+	return err == nil && relative != ".." && !strings.HasPrefix(relative, ".."+string(filepath.Separator))
+}
+
+// directories returns the workspace of the job, with absolute paths so that events and notes name the same places
+// wherever they are read. The agent may read its own output again.
+func (f *runFlags) directories() (job.Workspace, error) {
+	var failed error
+	absolute := func(path string) string {
+		full, err := filepath.Abs(path)
+		failed = errors.Join(failed, err)
+		return full
+	}
+	w := job.Workspace{Root: absolute(f.workspace), OutDir: absolute(f.out)}
+	w.ReadOnly = append(w.ReadOnly, w.Root)
+	for _, path := range f.readOnly {
+		w.ReadOnly = append(w.ReadOnly, absolute(path))
+	}
+	w.ReadOnly = append(w.ReadOnly, w.OutDir)
+	return w, failed
+}
+
+// makeOut makes the output directory. undo removes it again if it was made and is still empty.
+func (f *runFlags) makeOut() (undo func(), err error) {
+	if _, err := os.Stat(f.out); !errors.Is(err, fs.ErrNotExist) {
+		return func() {}, nil // what is wrong with a directory that exists, the runtime says
+	}
+	if err := os.MkdirAll(f.out, 0o755); err != nil {
+		return nil, usageError("--out: %v", err)
+	}
+	return func() { _ = os.Remove(f.out) }, nil // only an empty directory can be removed
+}
+
+// readContext reads the files of --context LABEL=FILE.
+func readContext(values []string) ([]job.ContextBlock, error) {
+	var blocks []job.ContextBlock
+	for _, value := range values {
+		label, file, ok := strings.Cut(value, "=")
+		if !ok || label == "" || file == "" {
+			return nil, usageError("--context %q is not of the form LABEL=FILE", value)
+		}
+		data, err := readLimited(file, maxTaskBytes)
+		if err != nil {
+			return nil, usageError("--context %s: %v", label, err)
+		}
+		blocks = append(blocks, job.ContextBlock{Label: label, Data: string(data), Place: job.PlaceBeforeTask})
+	}
+	return blocks, nil
+}

@@ -1,0 +1,172 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/hozo-run/hozo/job"
+	"github.com/hozo-run/hozo/jobproc"
+	"github.com/hozo-run/hozo/kernel"
+	"github.com/hozo-run/hozo/problem"
+)
+
+func (p *program) jobCommand() *cobra.Command {
+	var specFile string
+	var supervised bool
+	command := &cobra.Command{
+		Use:   "job",
+		Short: "Run one job from a JSON document, events as JSON Lines",
+		Long: `Run the job that one JSON document on standard input describes, read to its end, and write its events to standard
+output as JSON Lines. The first event is job.started, the last one job.completed or job.failed. Logs go to standard error
+without the credentials of the document.
+
+A document that is refused gives one line {"problems":[…]} with every problem, no event, and exit code 3. "hozo schema
+job" prints the JSON Schema of the document and "hozo schema event" that of the events.
+
+An interrupt (Ctrl-C) or SIGTERM aborts the job, a second one ends the process at once. A reader that closes the output
+aborts the job too.`,
+		Example: `  hozo job < job.json
+  hozo job --spec job.json | jq -r 'select(.type == "message.delta").data.text'`,
+		Args: noArguments,
+		RunE: p.runs(func(*cobra.Command, []string) error {
+			if supervised {
+				return p.supervisedJob()
+			}
+			return p.plainJob(specFile)
+		}),
+	}
+	command.Flags().StringVar(&specFile, "spec", "", "read the document from `FILE` instead of standard input")
+	command.Flags().BoolVar(&supervised, "supervised", false, "speak the protocol of a job process on standard input")
+	command.Flags().Lookup("supervised").Hidden = true
+	return command
+}
+
+// supervisedJob is the job process of hozo run and of everything else that starts jobs through package jobproc.
+func (p *program) supervisedJob() error {
+	rt, err := newKernel()
+	if err != nil {
+		return err
+	}
+	ctx, stop := abortOnSignals(func() { os.Exit(130) })
+	defer stop()
+	return exitWith(jobproc.Child{Runtime: rt, In: p.stdin, Out: p.stdout}.Serve(ctx))
+}
+
+func (p *program) plainJob(specFile string) error {
+	data, err := p.readSpec(specFile)
+	if err != nil {
+		return err
+	}
+	rt, err := newKernel()
+	if err != nil {
+		return err
+	}
+	ctx, stop := abortOnSignals(func() { os.Exit(130) })
+	defer stop()
+	handle, err := startDocument(ctx, rt, data)
+	if err != nil {
+		if failed := jobproc.WriteRefusal(p.stdout, err); failed != nil {
+			return &exitError{code: 1, err: failed}
+		}
+		return exitWith(job.ExitInvalidSpec)
+	}
+	outcome, err := jobproc.WriteEvents(p.stdout, handle)
+	if err != nil {
+		return &exitError{code: 1, err: err}
+	}
+	return exitWith(outcome.ExitCode())
+}
+
+// startDocument starts the job of a document. A refusal lists what the document breaks in form and in meaning together,
+// each with its place in the text: that takes a second look, which only a refused document pays for.
+func startDocument(ctx context.Context, rt *kernel.Runtime, data []byte) (job.Handle, error) {
+	spec, err := job.Parse(data)
+	if err == nil {
+		var handle job.Handle
+		if handle, err = rt.Start(ctx, spec, job.Ports{}); err == nil {
+			return handle, nil
+		}
+	}
+	if problem.KindOf(err) == problem.Invalid {
+		if _, all := job.ParseWith(data, rt.Check); all != nil {
+			return nil, all
+		}
+	}
+	return nil, err
+}
+
+// readSpec reads a document, from standard input if file is empty. One byte more than the limit is enough to refuse it.
+func (p *program) readSpec(file string) ([]byte, error) {
+	from := p.stdin
+	if file != "" {
+		f, err := os.Open(file)
+		if err != nil {
+			return nil, &exitError{code: job.ExitUsage, err: err}
+		}
+		defer f.Close()
+		from = f
+	} else if _, isTerminal := terminalWidth(p.stdin); isTerminal {
+		fmt.Fprintln(p.stderr, "reading a job document from the terminal; end it with Ctrl-D")
+	}
+	data, err := io.ReadAll(io.LimitReader(from, job.MaxSpecBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("read the job document: %w", err)
+	}
+	return data, nil
+}
+
+// exitWith ends the program with a code and no further words.
+func exitWith(code int) error {
+	if code == 0 {
+		return nil
+	}
+	return &exitError{code: code}
+}
+
+// errInterrupted and errTerminated are the causes of a job that a signal aborted.
+var (
+	errInterrupted = errors.New("interrupted")
+	errTerminated  = errors.New("terminated")
+)
+
+// abortOnSignals returns a context that ends at the first signal to stop; the second one calls again. Writing to a closed
+// pipe becomes an error instead of a signal.
+func abortOnSignals(again func()) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	signal.Ignore(syscall.SIGPIPE)
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) {
+		signal.Notify(signals, syscall.SIGHUP)
+	}
+	done := make(chan struct{})
+	go func() {
+		for first := true; ; first = false {
+			select {
+			case s := <-signals:
+				switch {
+				case !first:
+					again()
+				case s == os.Interrupt:
+					cancel(errInterrupted)
+				default:
+					cancel(errTerminated)
+				}
+			case <-done:
+				return
+			}
+		}
+	}()
+	return ctx, func() {
+		signal.Stop(signals)
+		close(done)
+		cancel(nil)
+	}
+}

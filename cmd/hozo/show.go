@@ -1,0 +1,265 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hozo-run/hozo/job"
+)
+
+// show tells a person what a job does: one line for each thing that happened, below it, on a terminal, a line that says
+// how the job stands. With --json it passes the events on instead. It is the writer of the job process's log, too, so
+// that the two do not write over each other.
+type show struct {
+	out    io.Writer // events of --json
+	err    io.Writer
+	json   bool
+	quiet  bool
+	style  style
+	begin  time.Time
+	ticker chan struct{} // closed to stop redrawing; nil if nothing is redrawn
+
+	mu     sync.Mutex
+	width  func() int // columns for the status line; nil without one
+	drawn  bool
+	ended  bool
+	tally  tally
+	active []string // what runs now, by call id
+	calls  map[string]call
+}
+
+// call is a tool call that has not ended.
+type call struct{ tool, input string }
+
+// tally is what a job has done so far.
+type tally struct {
+	agent     job.AgentTag
+	model     job.ModelTag
+	turn      int64
+	calls     int
+	files     map[string]bool
+	usage     job.TotalUsage
+	estimated bool
+}
+
+func (p *program) newShow(f *runFlags) *show {
+	s := &show{
+		out: p.stdout, err: p.stderr, json: f.json, quiet: f.quiet || f.json,
+		begin: time.Now(), calls: map[string]call{},
+	}
+	s.tally.files = map[string]bool{}
+	_, isTerminal := terminalWidth(p.stderr)
+	capable := isTerminal && p.getenv("TERM") != "dumb"
+	s.style.colours = capable && p.getenv("NO_COLOR") == ""
+	if capable && !s.quiet {
+		s.width = func() int { width, _ := terminalWidth(p.stderr); return width }
+		s.ticker = make(chan struct{})
+		go s.tick()
+	}
+	return s
+}
+
+// tick redraws the status line so that its clock goes on while a model thinks.
+func (s *show) tick() {
+	ticker := time.NewTicker(time.Second)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			s.mu.Lock()
+			s.redraw()
+			s.mu.Unlock()
+		case <-s.ticker:
+			return
+		}
+	}
+}
+
+// event shows one event. The error is that of a reader of --json which is gone.
+func (s *show) event(e *job.Event) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.json {
+		if _, err := s.out.Write(append(e.Line()[:len(e.Line()):len(e.Line())], '\n')); err != nil {
+			return err
+		}
+	}
+	if line := s.note(e); line != "" && !s.quiet {
+		s.print(line)
+	}
+	s.redraw()
+	return nil
+}
+
+// note counts an event and returns the line it is worth, if any.
+func (s *show) note(e *job.Event) string {
+	t := &s.tally
+	switch d := e.Data.(type) {
+	case *job.StartedData:
+		t.agent, t.model = d.Agent, d.Model
+		return s.style.bold(fmt.Sprintf("%s@%s with %s", visibleLine(d.Agent.ID), visibleLine(d.Agent.Version), modelName(d.Model)))
+	case *job.Notice:
+		return s.style.dim("note: " + visibleLine(d.Message))
+	case *job.MessageDeltaData:
+		t.turn = d.Turn
+	case *job.MessageData:
+		t.turn = d.Turn
+		if text := strings.TrimSpace(d.Text); text != "" && !d.Final {
+			return "  " + strings.ReplaceAll(visible(text), "\n", "\n  ")
+		}
+	case *job.MessageDiscardedData:
+		return s.style.dim("the answer broke off and is asked for again: " + visibleLine(d.Why))
+	case *job.ToolCallData:
+		t.turn = d.Turn
+		t.calls++
+		s.calls[d.CallID] = call{tool: visibleLine(d.Tool), input: brief(d.Input)}
+		s.active = append(s.active, d.CallID)
+		if !d.Allowed {
+			return s.style.red(fmt.Sprintf("%s %s: %s: %s", visibleLine(d.Tool), brief(d.Input), d.Code, visibleLine(d.Reason)))
+		}
+	case *job.ToolResultData:
+		return s.result(d)
+	case *job.OutputData:
+		t.files[d.Path] = true
+		return fmt.Sprintf("wrote %s (%s bytes)", visibleLine(d.Path), thousands(d.Bytes))
+	case *job.UsageData:
+		t.usage = d.Total
+		t.estimated = t.estimated || d.Call.Estimated
+	}
+	return ""
+}
+
+func (s *show) result(d *job.ToolResultData) string {
+	c := s.calls[d.CallID]
+	delete(s.calls, d.CallID)
+	for i, id := range s.active {
+		if id == d.CallID {
+			s.active = append(s.active[:i], s.active[i+1:]...)
+			break
+		}
+	}
+	name := visibleLine(d.Tool)
+	if !d.Success {
+		return s.style.red(fmt.Sprintf("%s: %s", strings.TrimSpace(name+" "+c.input), visibleLine(d.Summary)))
+	}
+	return s.style.dim(name + ": " + visibleLine(d.Summary))
+}
+
+// Write implements io.Writer for the log of the job process: it gets whole lines.
+func (s *show) Write(line []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.print("log: " + visibleLine(strings.TrimSuffix(string(line), "\n")))
+	s.redraw()
+	return len(line), nil
+}
+
+// aborting says that the first signal was understood.
+func (s *show) aborting() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.ended {
+		s.print("aborting the job; once more kills it")
+		s.redraw()
+	}
+}
+
+// print writes a line above the status line. A person who cannot be told must not end a job: errors are not looked at.
+func (s *show) print(line string) {
+	s.erase()
+	fmt.Fprintln(s.err, line)
+}
+
+func (s *show) erase() {
+	if s.drawn {
+		io.WriteString(s.err, "\r\x1b[2K")
+		s.drawn = false
+	}
+}
+
+// redraw draws the status line, cut to the terminal's width: a line that wraps could not be erased.
+func (s *show) redraw() {
+	if s.width == nil || s.ended {
+		return
+	}
+	s.erase()
+	text := []rune(s.status())
+	if width := s.width() - 1; len(text) > width {
+		text = text[:max(0, width)]
+	}
+	io.WriteString(s.err, s.style.dim(string(text)))
+	s.drawn = true
+}
+
+// status says in one line how the job stands.
+func (s *show) status() string {
+	t := &s.tally
+	parts := []string{time.Since(s.begin).Truncate(time.Second).String(), fmt.Sprintf("turn %d", max(1, t.turn))}
+	if len(s.active) > 0 {
+		c := s.calls[s.active[len(s.active)-1]]
+		parts = append(parts, strings.TrimSpace(c.tool+" "+c.input))
+	} else {
+		parts = append(parts, "waiting for "+modelName(t.model))
+	}
+	parts = append(parts, count(t.calls, "call"), count(len(t.files), "file"),
+		fmt.Sprintf("%s in %s out", thousands(t.usage.Tokens.Prompt()), thousands(t.usage.Tokens.Output)), costText(t.model, t.usage))
+	return strings.Join(parts, " · ")
+}
+
+// finish erases the status line and writes the summary.
+func (s *show) finish(outcome job.Outcome, out string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.erase()
+	s.ended = true
+	if s.ticker != nil {
+		close(s.ticker)
+	}
+	if s.quiet && outcome.Failed == nil || s.json {
+		return
+	}
+	if !s.quiet {
+		s.summary(outcome, out)
+		return
+	}
+	fmt.Fprintln(s.err, failure(outcome.Failed))
+}
+
+func (s *show) summary(outcome job.Outcome, out string) {
+	t := &s.tally
+	t.usage = outcome.Usage
+	var outputs []string
+	head := s.style.bold("completed")
+	if f := outcome.Failed; f != nil {
+		head, outputs = s.style.red(failure(f)), f.Outputs
+	} else {
+		outputs = outcome.Completed.Outputs
+	}
+	fmt.Fprintln(s.err, head)
+	fmt.Fprintf(s.err, "  %s, %s, %s, %s\n", time.Since(s.begin).Round(10*time.Millisecond), count(int(t.usage.Turns), "turn"),
+		count(t.calls, "tool call"), count(int(t.usage.Requests), "request"))
+	for _, path := range outputs {
+		fmt.Fprintf(s.err, "  %s\n", visibleLine(strings.TrimSuffix(out, string(os.PathSeparator))+string(os.PathSeparator)+path))
+	}
+	u := t.usage.Tokens
+	estimated := ""
+	if t.estimated {
+		estimated = " (partly estimated)"
+	}
+	fmt.Fprintf(s.err, "  tokens: %s in, %s from cache, %s to cache, %s out%s\n",
+		thousands(u.Input), thousands(u.CacheRead), thousands(u.CacheWrite), thousands(u.Output), estimated)
+	fmt.Fprintf(s.err, "  cost: %s\n", costText(t.model, t.usage))
+	fmt.Fprintf(s.err, "  model: %s\n", modelName(t.model))
+}
+
+func failure(f *job.FailedData) string {
+	what := string(f.Reason)
+	if f.Code != what {
+		what += " (" + f.Code + ")"
+	}
+	return "failed: " + what + ": " + visibleLine(f.Message)
+}
