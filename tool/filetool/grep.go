@@ -148,11 +148,15 @@ func (c *grepCall) inTree(ctx context.Context, dir *workspace.Dir, a grepArgumen
 // inFile searches one file, whatever rules or glob say about it.
 func (c *grepCall) inFile(ctx context.Context, file *workspace.File, a grepArguments, remarks notice) tool.Result {
 	name := workspace.Escape(file.Display)
+	timed, stop := context.WithTimeout(ctx, maxSearchTime)
+	defer stop()
 	// A file that grows while it is read ends where it did when it was opened.
-	found, err := c.pattern.NewSearcher(c.config).Search(ctx, io.LimitReader(file, file.Size))
+	found, err := c.pattern.NewSearcher(c.config).Search(timed, io.LimitReader(file, file.Size))
 	switch {
 	case ctx.Err() != nil:
 		return cancelled()
+	case err != nil && timed.Err() != nil:
+		remarks.add("The search is incomplete: it was stopped after %s", maxSearchTime)
 	case err != nil:
 		return tool.Errorf("%q could not be read to its end", name)
 	case found.Binary:

@@ -65,21 +65,21 @@ func (r *utf16Reader) Read(p []byte) (int, error) {
 // decode turns whole characters of raw into decoded. Half a character waits for
 // the rest unless there is none.
 func (r *utf16Reader) decode() {
-	const unit = 2
+	const step = 2 // bytes of a code
 	raw := r.raw
 	out := r.decoded[:0]
-	for len(raw) >= unit {
-		c, size := rune(r.order.Uint16(raw)), unit
+	for len(raw) >= step {
+		c, size := rune(r.order.Uint16(raw)), step
 		if utf16.IsSurrogate(c) {
-			if len(raw) < 2*unit && r.err == nil {
+			if len(raw) < 2*step && r.err == nil {
 				break
 			}
 			low := rune(0)
-			if len(raw) >= 2*unit {
-				low = rune(r.order.Uint16(raw[unit:]))
+			if len(raw) >= 2*step {
+				low = rune(r.order.Uint16(raw[step:]))
 			}
 			if c = utf16.DecodeRune(c, low); c != utf8.RuneError {
-				size = 2 * unit
+				size = 2 * step
 			}
 		}
 		out = utf8.AppendRune(out, c)

@@ -58,7 +58,7 @@ func (h handle) excludeFile() (*ignore.Rules, error) {
 			h.close()
 		}
 		if err != nil {
-			return nil, unlessAbsent(err)
+			return nil, notApplied(ignore.ExcludeFile, err)
 		}
 		h = next
 	}
@@ -69,26 +69,27 @@ func (h handle) excludeFile() (*ignore.Rules, error) {
 func (h handle) ruleFile(name string) (*ignore.Rules, error) {
 	f, err := h.openFile(name)
 	if err != nil {
-		return nil, unlessAbsent(err)
+		return nil, notApplied(name, err)
 	}
 	defer f.Close()
 	if f.Size() > maxRules {
-		return nil, fmt.Errorf("its %s is not applied: larger than %d bytes", name, maxRules)
+		return nil, notApplied(name, fmt.Errorf("it is larger than %d bytes", maxRules))
 	}
 	content, err := io.ReadAll(f)
 	if err != nil {
-		return nil, fmt.Errorf("its %s is not applied: %w", name, err)
+		return nil, notApplied(name, err)
 	}
 	return ignore.Parse(content), nil
 }
 
-// unlessAbsent drops an error which says that there is no such regular file or
-// directory; links to rules are not followed.
-func unlessAbsent(err error) error {
+// notApplied says that a file with rules could not be used. It drops an error
+// which says that there is no such regular file or directory; links to rules
+// are not followed.
+func notApplied(name string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errChanged) {
 		return nil
 	}
-	return err
+	return fmt.Errorf("its %s is not applied: %w", name, err)
 }
 
 // Above returns the rules that the directories above dir carry, from top down,

@@ -58,9 +58,10 @@ type schedule[R any] struct {
 	stack     []*listing[R]
 	list      slot[R] // the ring that holds all slots
 	entries   atomic.Int64
-	busy      int  // jobs taken and not yet finished
-	pending   int  // size of results that wait
-	satisfied bool // deliver wants no more
+	busy      int    // jobs taken and not yet finished
+	pending   int    // size of results that wait
+	satisfied bool   // deliver wants no more
+	panicked  string // what a visitor panicked with, and where
 }
 
 func newSchedule[R any](deliver func(R) bool, maxPending int, stop context.CancelFunc) *schedule[R] {
@@ -191,6 +192,15 @@ func (s *schedule[R]) flush(rest bool) {
 		}
 	}
 	s.stack = nil
+}
+
+// abort ends the walk because of a panic.
+func (s *schedule[R]) abort(reason string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.satisfied, s.panicked = true, reason
+	s.stop()
+	s.changed.Broadcast()
 }
 
 // insert adds a slot before another one.

@@ -150,6 +150,9 @@ func Walk[R any](ctx context.Context, c Config, visitor func() Visitor[R], deliv
 	group.Wait()
 	err = ctx.Err()
 	s.flush(err == nil)
+	if s.panicked != "" {
+		panic(s.panicked)
+	}
 	if err != nil {
 		return log.result(), err
 	}

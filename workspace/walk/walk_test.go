@@ -246,6 +246,73 @@ func TestBoundsEndTheWalkAndAreReported(t *testing.T) {
 	}
 }
 
+func TestPanicOfAVisitorIsRaisedInTheCaller(t *testing.T) {
+	t.Parallel()
+	dir, _ := randomTree(t, 6)
+	f := funcs{visit: func(_ context.Context, e *walk.Entry) (string, int) { panic("broken visitor") }}
+	defer func() {
+		if v := fmt.Sprint(recover()); !strings.Contains(v, "broken visitor") {
+			t.Errorf("Walk panicked with %q, want the visitor's panic", v)
+		}
+	}()
+	collect(t, walk.Config{Dir: openRoot(t, dir), Workers: 3}, f, 0)
+}
+
+func TestRulesThatCannotBeReadAreReportedAndTheWalkGoesOn(t *testing.T) {
+	t.Parallel()
+	dir := makeTree(t, map[string]string{".gitignore": strings.Repeat("#", 2<<20), "sub/.gitignore": "x\n", "sub/x": "", "a": ""})
+	got, report := collect(t, walk.Config{Dir: openRoot(t, dir)}, funcs{}, 0)
+	if diff := cmp.Diff([]string{".gitignore", "a", "sub/.gitignore"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if len(report.Problems) != 1 || !strings.Contains(report.Problems[0].Err.Error(), "its .gitignore is not applied") {
+		t.Errorf("Problems = %v, want one about .gitignore", report.Problems)
+	}
+}
+
+func TestNothingOutsideIsReachedWhileDirectoriesAreSwappedForLinks(t *testing.T) {
+	t.Parallel()
+	dir := makeTree(t, map[string]string{"in/d/f": "inside", "in/e/f": "inside", "out/f": "canary", "out/g": "canary"})
+	root := openRoot(t, filepath.Join(dir, "in"))
+	target, spare, link := filepath.Join(dir, "in/d"), filepath.Join(dir, "spare"), filepath.Join(dir, "link")
+	must(t, os.Symlink(filepath.Join(dir, "out"), link))
+	done := make(chan struct{})
+	swapped := make(chan struct{})
+	go func() { // renames the directory away, puts the link in its place, and back
+		defer close(swapped)
+		for {
+			select {
+			case <-done:
+				return
+			default:
+			}
+			_ = os.Rename(target, spare)
+			_ = os.Rename(link, target)
+			_ = os.Rename(target, link)
+			_ = os.Rename(spare, target)
+		}
+	}()
+	read := funcs{want: func(_ string, k walk.Kind) bool { return k == walk.Regular }, visit: func(_ context.Context, e *walk.Entry) (string, int) {
+		f, ok := e.Open()
+		if !ok {
+			return "", 0
+		}
+		defer f.Close()
+		content, err := io.ReadAll(f)
+		return fmt.Sprint(string(content), err), 1
+	}}
+	for range 500 {
+		got, _ := collect(t, walk.Config{Dir: root, Workers: 2}, read, 0)
+		for _, content := range got {
+			if content != "inside<nil>" {
+				t.Fatalf("read %q", content)
+			}
+		}
+	}
+	close(done)
+	<-swapped
+}
+
 func TestCancelledWalkReturnsTheContextsError(t *testing.T) {
 	t.Parallel()
 	dir, _ := randomTree(t, 5)

@@ -2,8 +2,8 @@ package walk
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"runtime/debug"
 
 	"github.com/hozo-run/hozo/workspace/ignore"
 )
@@ -52,7 +52,14 @@ type worker[R any] struct {
 	buffer   []byte // for reading directories
 }
 
+// run works until there is nothing left to do. A panic of the visitor ends the
+// walk and is raised again where Walk was called.
 func (w *worker[R]) run(ctx context.Context) {
+	defer func() {
+		if v := recover(); v != nil {
+			w.schedule.abort(fmt.Sprintf("%v\n\n%s", v, debug.Stack()))
+		}
+	}()
 	for {
 		j, ok := w.schedule.take(ctx)
 		if !ok {
@@ -108,7 +115,7 @@ func (w *worker[R]) enter(ctx context.Context, j job[R]) *listing[R] {
 		return nil
 	}
 	if err := w.read(ctx, l); err != nil {
-		w.report.problem(string(w.relative([]byte(l.path))), err)
+		w.problem(l, err)
 		if j.listing.top != nil {
 			j.listing.top.err = err
 		}
@@ -135,7 +142,7 @@ func (w *worker[R]) open(j job[R], l *listing[R]) bool {
 	}
 	h, err := j.listing.dir.handle.openDir(string(j.listing.name(j.listing.items[j.from])))
 	if err != nil {
-		w.report.problem(string(w.relative([]byte(l.path))), err)
+		w.problem(l, err)
 		return false
 	}
 	l.dir = &dirRef{handle: h}
@@ -163,10 +170,18 @@ func (w *worker[R]) read(ctx context.Context, l *listing[R]) error {
 		return l.add(name, kind) && ctx.Err() == nil
 	})
 	level, rulesErr := l.dir.handle.rules(l.level, l.path, files)
+	if rulesErr != nil {
+		w.problem(l, rulesErr)
+	}
 	l.level = level
 	w.keep(l)
 	l.sort()
-	return errors.Join(err, rulesErr)
+	return err
+}
+
+// problem notes a failure to do with the directory of a listing.
+func (w *worker[R]) problem(l *listing[R], err error) {
+	w.report.problem(string(w.relative([]byte(l.path))), err)
 }
 
 // keep drops the entries of a listing that are ignored, and those that are
