@@ -22,7 +22,8 @@ const findSchema = `{
 	"properties": {
 		"pattern": {"type": "string", "description": "The name to find, such as *.go or cmd/**/*.go"},
 		"path": {"type": "string", "description": "The directory to search, relative to the workspace root (default: the sources)"},
-		"limit": {"type": "integer", "description": "How many paths to show (default 1000)"}
+		"limit": {"type": "integer", "description": "How many paths to show (default 1000)"},
+		"details": {"type": "boolean", "description": "Add the size and the number of lines of each file (default false)"}
 	},
 	"required": ["pattern"],
 	"additionalProperties": false
@@ -32,6 +33,7 @@ type findArguments struct {
 	Pattern string  `json:"pattern"`
 	Path    string  `json:"path"`
 	Limit   *number `json:"limit"`
+	Details bool    `json:"details"`
 }
 
 // defaultFindLimit is how many paths are shown unless the model asks for another number.
@@ -63,7 +65,13 @@ func runFind(ctx context.Context, env *tool.Env, a findArguments) tool.Result {
 	defer dir.Close()
 	var remarks notice
 	list := &pathList{display: dir.Display, limit: atLeast(1, a.Limit, defaultFindLimit, "limit", &remarks)}
-	visitor := func() walk.Visitor[string] { return nameVisitor{pattern} }
+	visitor := func() walk.Visitor[foundPath] {
+		v := nameVisitor{pattern: pattern}
+		if a.Details {
+			v.counter = &lineCounter{}
+		}
+		return v
+	}
 	report, err := walk.Walk(ctx, searchConfig(dir), visitor, list.add)
 	switch {
 	case ctx.Err() != nil:
@@ -91,7 +99,18 @@ func searchConfig(dir *workspace.Dir) walk.Config {
 }
 
 // nameVisitor takes the entries whose path matches a pattern.
-type nameVisitor struct{ pattern *glob }
+type nameVisitor struct {
+	pattern *glob
+	counter *lineCounter // nil without details
+}
+
+// foundPath is an entry that matches.
+type foundPath struct {
+	// rel is its path from the directory searched, with a slash at the end of a directory.
+	rel string
+	// detail is what stands behind the path.
+	detail string
+}
 
 // Want implements walk.Visitor.
 func (v nameVisitor) Want(path []byte, _ walk.Kind) bool {
@@ -99,12 +118,15 @@ func (v nameVisitor) Want(path []byte, _ walk.Kind) bool {
 }
 
 // Visit implements walk.Visitor. Directories get a slash.
-func (v nameVisitor) Visit(_ context.Context, e *walk.Entry) (string, int) {
-	name := e.Path()
-	if e.Kind() == walk.Directory {
-		name += "/"
+func (v nameVisitor) Visit(ctx context.Context, e *walk.Entry) (foundPath, int) {
+	found := foundPath{rel: e.Path()}
+	switch {
+	case e.Kind() == walk.Directory:
+		found.rel += "/"
+	case v.counter != nil && e.Kind() == walk.Regular:
+		found.detail = v.counter.describe(ctx, e)
 	}
-	return name, len(name)
+	return found, len(found.rel) + len(found.detail)
 }
 
 // pathList collects the paths of a result.
@@ -118,16 +140,17 @@ type pathList struct {
 }
 
 // add takes the next path and reports whether there may be more.
-func (l *pathList) add(rel string) bool {
+func (l *pathList) add(found foundPath) bool {
 	if l.shown == l.limit {
 		l.more = true
 		return false
 	}
-	rel, isDir := strings.CutSuffix(rel, "/")
+	rel, isDir := strings.CutSuffix(found.rel, "/")
 	line := workspace.Escape(shownPath(l.display, rel))
 	if isDir {
 		line += "/"
 	}
+	line += found.detail
 	if l.text.Len()+len(line)+1 > maxBytes {
 		l.full = true
 		return false
