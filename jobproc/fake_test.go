@@ -54,7 +54,7 @@ func childMain() int {
 	}
 	out := &announcer{written: make(chan struct{})}
 	c := jobproc.Child{
-		Runtime: fakeRuntime{started: out.written},
+		Runtime: eitherRuntime{fakeRuntime{started: out.written}},
 		In:      in,
 		Out:     out,
 		Grace:   50 * time.Millisecond,
