@@ -169,14 +169,14 @@ func (c *checker) price(pointer string, p *llm.Price) {
 	}
 }
 
-func (c *checker) rates(pointer string, input, output, cacheRead, cacheWrite llm.USD) {
+func (c *checker) rates(pointer string, input, output llm.USD, cacheRead, cacheWrite *llm.USD) {
 	for _, rate := range []struct {
 		name string
-		usd  llm.USD
+		usd  *llm.USD
 	}{
-		{"inputPerMTok", input}, {"outputPerMTok", output}, {"cacheReadPerMTok", cacheRead}, {"cacheWritePerMTok", cacheWrite},
+		{"inputPerMTok", &input}, {"outputPerMTok", &output}, {"cacheReadPerMTok", cacheRead}, {"cacheWritePerMTok", cacheWrite},
 	} {
-		if rate.usd < 0 {
+		if rate.usd != nil && *rate.usd < 0 {
 			c.add(codeOutOfRange, pointer+"/"+rate.name, "must not be negative")
 		}
 	}

@@ -32,7 +32,7 @@ func (r *run) book(turn, try int64, response llm.Response, received int, f *faul
 	}
 	r.emit(&job.UsageData{
 		Call: job.CallUsage{ID: fmt.Sprintf("%d.%d", turn, try), Purpose: llm.PurposeTurn, Model: r.spec.Model.ID,
-			ServedModel: response.ServedModel, Tokens: usage, CostMicroUSD: cost, PrefixHash: r.plan.conversation.PrefixHash(),
+			ServedModel: response.ServedModel, Tokens: usage, CostMicroUSD: cost, PrefixHash: r.plan.dialog.PrefixHash(),
 			Estimated: estimated},
 		Total: r.ledger.total,
 	})

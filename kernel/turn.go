@@ -69,7 +69,7 @@ func (r *run) try(turn, try int64, space room) (llm.Response, *fault) {
 	defer cancel(nil)
 	r.ledger.total.Requests++
 	s := r.newStream(turn, try, cancel)
-	response, err := r.plan.conversation.Stream(ctx, llm.Call{MaxOutputTokens: space.tokens, Purpose: llm.PurposeTurn}, s.sink)
+	response, err := r.plan.dialog.Stream(ctx, llm.Call{MaxOutputTokens: space.tokens, Purpose: llm.PurposeTurn}, s.sink)
 	emitted := s.close()
 	f := r.judge(response, err, space)
 	if f == nil {
@@ -109,7 +109,7 @@ func (r *run) judge(response llm.Response, err error, space room) *fault {
 }
 
 func overflow(format string, args ...any) *stop {
-	return stopf(job.ReasonContextOverflow, job.CodeContextOverflow, "the conversation does not fit the model: "+format, args...)
+	return stopf(job.ReasonContextOverflow, job.CodeContextOverflow, "the dialog does not fit the model: "+format, args...)
 }
 
 func (r *run) judgeError(err error) *fault {

@@ -24,7 +24,7 @@ type plan struct {
 	tools        *tool.Set
 	denials      *tool.Denials
 	workspace    *workspace.Workspace
-	conversation llm.Conversation
+	dialog llm.Dialog
 	// promptBytes is the size of the system prompt and the tool declarations, for the first token estimate.
 	promptBytes int
 	// maxOutput is the longest answer to ask for, 0 if neither the spec nor the model names one.
@@ -198,7 +198,7 @@ func (p *plan) notice(code, format string, args ...any) {
 	p.notices = append(p.notices, job.Notice{Code: code, Message: fmt.Sprintf(format, args...)})
 }
 
-// open starts the conversation: the prompt, the tool declarations, the history and the task.
+// open starts the dialog: the prompt, the tool declarations, the history and the task.
 func (rt *Runtime) open(spec *job.Spec, p *plan, problems *problem.List) {
 	specs := p.tools.Specs()
 	opening := llm.Opening{
@@ -210,18 +210,18 @@ func (rt *Runtime) open(spec *job.Spec, p *plan, problems *problem.List) {
 		Temperature: spec.Sampling.Temperature,
 		Tags:        llm.Tags{JobID: p.id, AgentID: spec.Agent.ID, AgentVersion: spec.Agent.Version},
 	}
-	conversation, err := p.provider.Converse(opening)
+	dialog, err := p.provider.Converse(opening)
 	if err != nil {
 		addAdapterProblems(problems, "/providers/"+escape(spec.Model.Provider), err)
 		return
 	}
-	p.conversation = conversation
+	p.dialog = dialog
 	p.promptBytes = len(opening.System) + len(opening.JobSystem)
 	for _, s := range specs {
 		p.promptBytes += len(s.Name) + len(s.Description) + len(s.InputSchema)
 	}
 	for i, m := range firstMessages(spec) {
-		if err := conversation.Append(m); err != nil {
+		if err := dialog.Append(m); err != nil {
 			problems.Add("message-invalid", "", "message %d cannot be sent to this model: %v", i, err)
 		}
 		p.promptBytes += messageBytes(m)

@@ -9,7 +9,7 @@ import "encoding/json"
 // Role says who a message is from.
 type Role string
 
-// The roles of a conversation with a model. The system prompt is no message: see Opening.System.
+// The roles of a dialog with a model. The system prompt is no message: see Opening.System.
 const (
 	RoleUser      Role = "user"
 	RoleAssistant Role = "assistant"

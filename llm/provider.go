@@ -26,8 +26,8 @@ type Adapter func(Account) (Provider, error)
 
 // Provider is one API at one address. It is safe for concurrent use.
 type Provider interface {
-	// Converse opens a conversation with a model; it encodes the opening once and does no input or output.
-	Converse(Opening) (Conversation, error)
+	// Converse opens a dialog with a model; it encodes the opening once and does no input or output.
+	Converse(Opening) (Dialog, error)
 }
 
 // ModelSource is implemented by a Provider that may know the entry of a model itself, such as one that plays a script.
@@ -36,8 +36,9 @@ type ModelSource interface {
 	Model(id string) (Model, bool)
 }
 
-// Opening is what a conversation begins with and keeps to its end: it becomes the byte-stable prefix of every request.
+// Opening is what a dialog begins with and keeps to its end: it becomes the byte-stable prefix of every request.
 type Opening struct {
+	// Model is the table entry of the model to talk to.
 	Model Model
 	// System is the part of the system prompt that all jobs of one agent version share; JobSystem is what this job adds.
 	// On the wire JobSystem comes after System and is separated from it by a blank line. Both may be empty.
@@ -68,12 +69,12 @@ const (
 	PurposeCheck      Purpose = "check"
 )
 
-// Conversation is a growing exchange with one model. Each message is encoded once, when it is appended, so a request
+// Dialog is a growing exchange with one model. Each message is encoded once, when it is appended, so a request
 // costs the same at any depth. It is used by one goroutine at a time.
-type Conversation interface {
+type Dialog interface {
 	// Append adds a message. The last message of a request must not be an assistant's.
 	Append(Message) error
-	// Stream sends the conversation and reads one response. It reports progress to sink, in order and on the calling
+	// Stream sends the dialog and reads one response. It reports progress to sink, in order and on the calling
 	// goroutine, and returns when the response has ended. It does not append the response.
 	//
 	// It never retries. Any fault is an *Error; the Response then holds what had arrived (its Usage counts what was
@@ -85,7 +86,7 @@ type Conversation interface {
 	PrefixHash() string
 }
 
-// Call holds what may differ between the requests of one conversation; it is encoded after the messages.
+// Call holds what may differ between the requests of one dialog; it is encoded after the messages.
 type Call struct {
 	// MaxOutputTokens bounds the answer; 0 leaves it to the adapter (Model.MaxOutputTokens where the API demands one).
 	MaxOutputTokens int64

@@ -119,12 +119,13 @@ func (u *USD) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Price is what a model costs in dollars per million tokens of each bucket.
+// Price is what a model costs in dollars per million tokens of each bucket. Cache prices that are absent are the price of
+// the input: a cache whose discount nobody stated saves nothing.
 type Price struct {
-	Input      USD `json:"inputPerMTok"`
-	Output     USD `json:"outputPerMTok"`
-	CacheRead  USD `json:"cacheReadPerMTok"`
-	CacheWrite USD `json:"cacheWritePerMTok"`
+	Input      USD  `json:"inputPerMTok"`
+	Output     USD  `json:"outputPerMTok"`
+	CacheRead  *USD `json:"cacheReadPerMTok,omitempty"`
+	CacheWrite *USD `json:"cacheWritePerMTok,omitempty"`
 	// Tiers raise the price of a whole request whose prompt is larger than Above tokens; the highest one that applies wins.
 	Tiers []PriceTier `json:"tiers,omitempty"`
 }
@@ -134,8 +135,8 @@ type PriceTier struct {
 	Above      int64 `json:"promptAbove"`
 	Input      USD   `json:"inputPerMTok"`
 	Output     USD   `json:"outputPerMTok"`
-	CacheRead  USD   `json:"cacheReadPerMTok"`
-	CacheWrite USD   `json:"cacheWritePerMTok"`
+	CacheRead  *USD  `json:"cacheReadPerMTok,omitempty"`
+	CacheWrite *USD  `json:"cacheWritePerMTok,omitempty"`
 }
 
 // For returns the price without tiers that applies to a request of prompt tokens.
@@ -169,11 +170,18 @@ func (p Price) Cost(u Usage) MicroUSD {
 		sum = total
 	}
 	add(u.Input, rate.Input)
-	add(u.CacheRead, rate.CacheRead)
-	add(u.CacheWrite-u.CacheWrite1h, rate.CacheWrite)
+	add(u.CacheRead, or(rate.CacheRead, rate.Input))
+	add(u.CacheWrite-u.CacheWrite1h, or(rate.CacheWrite, rate.Input))
 	add(u.CacheWrite1h, 2*rate.Input)
 	add(u.Output, rate.Output)
 	return MicroUSD((min(sum, 1<<62) + 999_999) / 1_000_000)
+}
+
+func or(price *USD, otherwise USD) USD {
+	if price == nil {
+		return otherwise
+	}
+	return *price
 }
 
 // EstimateTokens is the one token estimate of the product: a quarter of the UTF-8 bytes, rounded up. It is used where a

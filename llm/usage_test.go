@@ -100,7 +100,7 @@ func TestUsageBucketsAreDisjoint(t *testing.T) {
 }
 
 // price is a list with every bucket different, so that a mixed-up bucket shows.
-var price = llm.Price{Input: 3_000_000, Output: 15_000_000, CacheRead: 300_000, CacheWrite: 3_750_000}
+var price = llm.Price{Input: 3_000_000, Output: 15_000_000, CacheRead: new(llm.USD(300_000)), CacheWrite: new(llm.USD(3_750_000))}
 
 func TestCostPricesEachBucketOnce(t *testing.T) {
 	t.Parallel()
@@ -129,17 +129,28 @@ func TestCostPricesEachBucketOnce(t *testing.T) {
 	}
 }
 
+func TestACachePriceThatNobodyStatedIsTheInputPrice(t *testing.T) {
+	t.Parallel()
+	p := llm.Price{Input: 2_000_000, Output: 1, Tiers: []llm.PriceTier{{Above: 10, Input: 3_000_000}}}
+	if got := p.Cost(llm.Usage{CacheRead: 4, CacheWrite: 3}); got != 14 {
+		t.Errorf("cost %d, want 14", got)
+	}
+	if got := p.Cost(llm.Usage{CacheRead: 11}); got != 33 {
+		t.Errorf("cost in the tier %d, want 33", got)
+	}
+}
+
 func TestCostIsExactToTheMicroDollar(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(3, 4))
 	for range 20_000 {
-		p := llm.Price{Input: llm.USD(random.Int64N(1e8)), Output: llm.USD(random.Int64N(1e8)), CacheRead: llm.USD(random.Int64N(1e8)),
-			CacheWrite: llm.USD(random.Int64N(1e8))}
+		p := llm.Price{Input: llm.USD(random.Int64N(1e8)), Output: llm.USD(random.Int64N(1e8)), CacheRead: new(llm.USD(random.Int64N(1e8))),
+			CacheWrite: new(llm.USD(random.Int64N(1e8)))}
 		u := llm.Usage{Input: random.Int64N(1e7), CacheRead: random.Int64N(1e7), CacheWrite: random.Int64N(1e7), Output: random.Int64N(1e7)}
 		u.CacheWrite1h = random.Int64N(u.CacheWrite + 1)
 		sum := new(big.Int)
 		for _, term := range [][2]int64{
-			{u.Input, int64(p.Input)}, {u.CacheRead, int64(p.CacheRead)}, {u.CacheWrite - u.CacheWrite1h, int64(p.CacheWrite)},
+			{u.Input, int64(p.Input)}, {u.CacheRead, int64(*p.CacheRead)}, {u.CacheWrite - u.CacheWrite1h, int64(*p.CacheWrite)},
 			{u.CacheWrite1h, 2 * int64(p.Input)}, {u.Output, int64(p.Output)},
 		} {
 			sum.Add(sum, new(big.Int).Mul(big.NewInt(term[0]), big.NewInt(term[1])))

@@ -86,8 +86,8 @@ func Exercise(t *testing.T, s Setup) {
 		{"no error text holds a credential", exerciseCanary},
 		{"equal openings have equal prefixes", exercisePrefix},
 		{"messages are encoded once", exerciseGrowth},
-		{"a conversation that cannot be sent says why", exerciseRefusals},
-		{"conversations share a provider", exerciseConcurrency},
+		{"a dialog that cannot be sent says why", exerciseRefusals},
+		{"dialogs share a provider", exerciseConcurrency},
 	} {
 		t.Run(scenario.name, func(t *testing.T) {
 			t.Parallel()
@@ -101,7 +101,7 @@ const (
 	exerciseKey   = "key-of-the-exercise-0123456789"
 )
 
-func (s Setup) open(t *testing.T, server *Server) llm.Conversation {
+func (s Setup) open(t *testing.T, server *Server) llm.Dialog {
 	t.Helper()
 	return s.converse(t, server, s.opening())
 }
@@ -115,7 +115,7 @@ func (s Setup) opening() llm.Opening {
 	}
 }
 
-func (s Setup) converse(t *testing.T, server *Server, o llm.Opening) llm.Conversation {
+func (s Setup) converse(t *testing.T, server *Server, o llm.Opening) llm.Dialog {
 	t.Helper()
 	p, err := s.New(llm.Account{BaseURL: server.URL + s.Base, APIKey: exerciseKey})
 	if err != nil {
@@ -128,7 +128,7 @@ func (s Setup) converse(t *testing.T, server *Server, o llm.Opening) llm.Convers
 	return c
 }
 
-// ask opens a conversation with one question, plays the answer and returns what came of it.
+// ask opens a dialog with one question, plays the answer and returns what came of it.
 func (s Setup) ask(t *testing.T, answer Answer) (llm.Response, *tape, error) {
 	t.Helper()
 	server := NewServer(t, answer)
@@ -142,7 +142,7 @@ func (s Setup) ask(t *testing.T, answer Answer) (llm.Response, *tape, error) {
 	return r, &tape, err
 }
 
-func appendAll(t *testing.T, c llm.Conversation, messages ...llm.Message) {
+func appendAll(t *testing.T, c llm.Dialog, messages ...llm.Message) {
 	t.Helper()
 	for _, m := range messages {
 		if err := c.Append(m); err != nil {

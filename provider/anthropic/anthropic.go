@@ -36,8 +36,8 @@ func New(account llm.Account) (llm.Provider, error) {
 	return &provider{endpoint}, nil
 }
 
-// Converse opens a conversation; see llm.Provider.
-func (p *provider) Converse(o llm.Opening) (llm.Conversation, error) {
+// Converse opens a dialog; see llm.Provider.
+func (p *provider) Converse(o llm.Opening) (llm.Dialog, error) {
 	if err := wire.CheckOpening(o); err != nil {
 		return nil, err
 	}
@@ -49,7 +49,7 @@ func (p *provider) Converse(o llm.Opening) (llm.Conversation, error) {
 		return nil, errors.New("temperature: this API takes no temperature other than 1 while the model thinks; " +
 			"leave it out or set thinking to off")
 	}
-	c := &conversation{endpoint: p.endpoint, model: o.Model, thinking: t, tags: o.Tags}
+	c := &dialog{endpoint: p.endpoint, model: o.Model, thinking: t, tags: o.Tags}
 	c.ids = wire.CallIDs{Extra: "_-"}
 	c.cache = o.Model.Compat.PromptCache == nil || *o.Model.Compat.PromptCache
 	c.appendHead(o)

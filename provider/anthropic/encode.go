@@ -12,7 +12,7 @@ import (
 const cacheControl = `,"cache_control":{"type":"ephemeral"}`
 
 // appendHead appends everything before the first message.
-func (c *conversation) appendHead(o llm.Opening) {
+func (c *dialog) appendHead(o llm.Opening) {
 	b := append([]byte(nil), `{"model":`...)
 	b = wire.AppendString(b, o.Model.ID)
 	b = append(b, `,"stream":true`...)
@@ -41,7 +41,7 @@ func appendThinking(b []byte, t thinking) []byte {
 	return append(b, '}')
 }
 
-func (c *conversation) appendTools(b []byte, o llm.Opening) []byte {
+func (c *dialog) appendTools(b []byte, o llm.Opening) []byte {
 	if len(o.Tools) == 0 {
 		return b
 	}
@@ -69,7 +69,7 @@ func (c *conversation) appendTools(b []byte, o llm.Opening) []byte {
 
 // appendSystem appends the system prompt as two blocks; the first ends the part that is shared between jobs. The API
 // refuses blocks of white space only.
-func (c *conversation) appendSystem(b []byte, o llm.Opening) []byte {
+func (c *dialog) appendSystem(b []byte, o llm.Opening) []byte {
 	shared, job := strings.TrimSpace(o.System) != "", strings.TrimSpace(o.JobSystem) != ""
 	b = append(b, ',')
 	c.prefix = len(b)
@@ -103,7 +103,7 @@ func (c *conversation) appendSystem(b []byte, o llm.Opening) []byte {
 
 // block appends what comes before the next content block of a message of the role: the beginning of a new message, or a
 // comma if the last message has the same role. A message is left open, because the next one may continue it.
-func (c *conversation) block(b []byte, role string, w *writer) []byte {
+func (c *dialog) block(b []byte, role string, w *writer) []byte {
 	switch {
 	case w.role == role:
 		return append(b, ',')
@@ -130,7 +130,7 @@ const (
 )
 
 // appendText appends a text block unless it is blank, which the API refuses.
-func (c *conversation) appendText(b []byte, role, text string, w *writer) []byte {
+func (c *dialog) appendText(b []byte, role, text string, w *writer) []byte {
 	if strings.TrimSpace(text) == "" {
 		return b
 	}
@@ -145,7 +145,7 @@ func appendTextBlock(b []byte, text string) []byte {
 	return append(b, '}')
 }
 
-func (c *conversation) appendUser(b []byte, m llm.Message, w *writer) []byte {
+func (c *dialog) appendUser(b []byte, m llm.Message, w *writer) []byte {
 	for _, p := range m.Parts {
 		if p.Type == llm.PartImage {
 			b = c.appendImage(b, p.Image, w)
@@ -156,7 +156,7 @@ func (c *conversation) appendUser(b []byte, m llm.Message, w *writer) []byte {
 	return b
 }
 
-func (c *conversation) appendImage(b []byte, image *llm.Image, w *writer) []byte {
+func (c *dialog) appendImage(b []byte, image *llm.Image, w *writer) []byte {
 	if note := wire.ImageNote(c.model, image); note != "" {
 		return c.appendText(b, roleUser, note, w)
 	}
@@ -175,7 +175,7 @@ func appendImageBlock(b []byte, image *llm.Image) []byte {
 
 // appendAssistant appends an assistant message. Thinking goes back to the model that wrote it only, and only with the
 // signature that the API demands.
-func (c *conversation) appendAssistant(b []byte, m llm.Message, w *writer) []byte {
+func (c *dialog) appendAssistant(b []byte, m llm.Message, w *writer) []byte {
 	same := m.Origin == llm.Origin{API: API, Model: c.model.ID}
 	c.ids.NewRound()
 	if !sendable(m) {
@@ -230,7 +230,7 @@ func appendThinkingBlock(b []byte, p llm.Part) []byte {
 
 // appendResults appends the results of one turn. Images stay inside their result, except those of a failed call: the API
 // refuses them there, so they follow after all results.
-func (c *conversation) appendResults(b []byte, m llm.Message, w *writer) ([]byte, error) {
+func (c *dialog) appendResults(b []byte, m llm.Message, w *writer) ([]byte, error) {
 	var late []*llm.Image
 	for _, p := range m.Parts {
 		r := p.ToolResult
@@ -257,7 +257,7 @@ func (c *conversation) appendResults(b []byte, m llm.Message, w *writer) ([]byte
 	return b, nil
 }
 
-func (c *conversation) appendResultContent(b []byte, r *llm.ToolResult, late []*llm.Image) ([]byte, []*llm.Image) {
+func (c *dialog) appendResultContent(b []byte, r *llm.ToolResult, late []*llm.Image) ([]byte, []*llm.Image) {
 	b = append(b, `,"content":[`...)
 	from := len(b)
 	add := func() {

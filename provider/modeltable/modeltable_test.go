@@ -91,7 +91,7 @@ func TestPricesAgreeWithAnIndependentTable(t *testing.T) {
 			continue
 		}
 		dollars := func(u llm.USD) float64 { return float64(u) / 1e6 }
-		got := [5]float64{dollars(m.Price.Input), dollars(m.Price.Output), dollars(m.Price.CacheRead), dollars(m.Price.CacheWrite),
+		got := [5]float64{dollars(m.Price.Input), dollars(m.Price.Output), dollars(*m.Price.CacheRead), dollars(*m.Price.CacheWrite),
 			dollars(m.Price.For(300_000).Input)}
 		if got != want {
 			t.Errorf("%v: got %v, want %v", model, got, want)
@@ -167,8 +167,13 @@ func checkPrice(t *testing.T, model string, p llm.Price) {
 		rates = append(rates, p.For(tier.Above+1))
 	}
 	for _, r := range rates {
-		free := r.Input == 0 && r.Output == 0 && r.CacheRead == 0 && r.CacheWrite == 0
-		if !free && (r.Input <= 0 || r.Output <= 0 || r.CacheRead <= 0 || r.CacheRead > r.Input || r.CacheWrite < r.Input) {
+		if r.CacheRead == nil || r.CacheWrite == nil {
+			t.Errorf("%s: no cache price", model)
+			continue
+		}
+		read, write := *r.CacheRead, *r.CacheWrite
+		free := r.Input == 0 && r.Output == 0 && read == 0 && write == 0
+		if !free && (r.Input <= 0 || r.Output <= 0 || read <= 0 || read > r.Input || write < r.Input) {
 			t.Errorf("%s: implausible price %+v", model, r)
 		}
 	}

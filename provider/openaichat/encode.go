@@ -209,7 +209,7 @@ func appendImage(b []byte, image *llm.Image) []byte {
 }
 
 // appendAssistant appends an assistant message, or nothing if it holds neither text nor calls.
-func (c *conversation) appendAssistant(b []byte, m llm.Message) []byte {
+func (c *dialog) appendAssistant(b []byte, m llm.Message) []byte {
 	same := m.Origin == llm.Origin{API: API, Model: c.model.ID}
 	text, calls := m.Text(), m.ToolCalls()
 	c.ids.NewRound()
@@ -246,7 +246,7 @@ func (c *conversation) appendAssistant(b []byte, m llm.Message) []byte {
 }
 
 // appendEarlierThinking replays thinking of the same model in the field in which it came.
-func (c *conversation) appendEarlierThinking(b []byte, m llm.Message, same bool) []byte {
+func (c *dialog) appendEarlierThinking(b []byte, m llm.Message, same bool) []byte {
 	if !c.dialect.replayThinking {
 		return b
 	}
@@ -271,7 +271,7 @@ func (c *conversation) appendEarlierThinking(b []byte, m llm.Message, same bool)
 
 // appendResults appends the results of one turn, and their images in one user message after all of them, because a tool
 // message holds text only.
-func (c *conversation) appendResults(b []byte, m llm.Message) ([]byte, error) {
+func (c *dialog) appendResults(b []byte, m llm.Message) ([]byte, error) {
 	var images []*llm.Image
 	for _, p := range m.Parts {
 		r := p.ToolResult
@@ -309,7 +309,7 @@ func (c *conversation) appendResults(b []byte, m llm.Message) ([]byte, error) {
 	return append(b, "]}"...), nil
 }
 
-func (c *conversation) appendResult(b []byte, id, name, text string) []byte {
+func (c *dialog) appendResult(b []byte, id, name, text string) []byte {
 	b = append(b, `{"role":"tool","tool_call_id":`...)
 	b = wire.AppendString(b, id)
 	if c.dialect.toolResultName {

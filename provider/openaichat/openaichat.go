@@ -29,8 +29,8 @@ func New(account llm.Account) (llm.Provider, error) {
 	return &provider{endpoint}, nil
 }
 
-// Converse opens a conversation; see llm.Provider.
-func (p *provider) Converse(o llm.Opening) (llm.Conversation, error) {
+// Converse opens a dialog; see llm.Provider.
+func (p *provider) Converse(o llm.Opening) (llm.Dialog, error) {
 	if err := wire.CheckOpening(o); err != nil {
 		return nil, err
 	}
@@ -38,7 +38,7 @@ func (p *provider) Converse(o llm.Opening) (llm.Conversation, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &conversation{endpoint: p.endpoint, model: o.Model, dialect: d, tags: o.Tags}
+	c := &dialog{endpoint: p.endpoint, model: o.Model, dialect: d, tags: o.Tags}
 	c.ids = wire.CallIDs{Extra: "_-.:|"}
 	if d.shortIDs {
 		c.ids = wire.CallIDs{Exactly: 9}

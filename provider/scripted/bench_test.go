@@ -41,7 +41,7 @@ func BenchmarkNew(b *testing.B) {
 	}
 }
 
-func benchExchange(b *testing.B, script string) llm.Conversation {
+func benchExchange(b *testing.B, script string) llm.Dialog {
 	b.Helper()
 	p, err := scripted.New(llm.Account{Script: json.RawMessage(script)})
 	if err != nil {

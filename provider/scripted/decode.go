@@ -194,11 +194,14 @@ func (d *decoder) price(n *node, pointer string) *llm.Price {
 	into := func(amount *llm.USD) func(*node, string) {
 		return func(n *node, p string) { *amount = llm.USD(d.dollars(n, p)) }
 	}
+	cache := func(amount **llm.USD) func(*node, string) {
+		return func(n *node, p string) { *amount = new(llm.USD(d.dollars(n, p))) }
+	}
 	d.object(n, pointer, fields{
 		"inputPerMTok":      into(&price.Input),
 		"outputPerMTok":     into(&price.Output),
-		"cacheReadPerMTok":  into(&price.CacheRead),
-		"cacheWritePerMTok": into(&price.CacheWrite),
+		"cacheReadPerMTok":  cache(&price.CacheRead),
+		"cacheWritePerMTok": cache(&price.CacheWrite),
 		"tiers": func(n *node, p string) {
 			d.elements(n, p, func(n *node, p string) {
 				var tier llm.PriceTier
@@ -206,8 +209,8 @@ func (d *decoder) price(n *node, pointer string) *llm.Price {
 					"promptAbove":       func(n *node, p string) { tier.Above = d.integer(n, p, 0) },
 					"inputPerMTok":      into(&tier.Input),
 					"outputPerMTok":     into(&tier.Output),
-					"cacheReadPerMTok":  into(&tier.CacheRead),
-					"cacheWritePerMTok": into(&tier.CacheWrite),
+					"cacheReadPerMTok":  cache(&tier.CacheRead),
+					"cacheWritePerMTok": cache(&tier.CacheWrite),
 				})
 				price.Tiers = append(price.Tiers, tier)
 			})

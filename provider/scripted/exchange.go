@@ -12,7 +12,7 @@ import (
 	"github.com/hozo-run/hozo/llm"
 )
 
-// exchange is one llm.Conversation. Its request bytes grow by one message at a time; the rest of a request (what may
+// exchange is one llm.Dialog. Its request bytes grow by one message at a time; the rest of a request (what may
 // differ between calls) is written behind them and cut off again.
 type exchange struct {
 	provider *provider
@@ -55,10 +55,10 @@ func newExchange(p *provider, o *llm.Opening) (*exchange, error) {
 	return e, nil
 }
 
-// PrefixHash implements llm.Conversation.
+// PrefixHash implements llm.Dialog.
 func (e *exchange) PrefixHash() string { return e.prefix() }
 
-// Append implements llm.Conversation. Like the strictest of the real APIs it refuses a tool message that does not answer
+// Append implements llm.Dialog. Like the strictest of the real APIs it refuses a tool message that does not answer
 // every call of the message before it, in order, and any other message while calls are unanswered.
 func (e *exchange) Append(m llm.Message) error {
 	if err := e.scene.check(&m); err != nil {
@@ -119,7 +119,7 @@ func (e *exchange) request(call llm.Call) int {
 	return size
 }
 
-// Stream implements llm.Conversation.
+// Stream implements llm.Dialog.
 func (e *exchange) Stream(ctx context.Context, call llm.Call, sink llm.Sink) (llm.Response, error) {
 	if ctx.Err() != nil {
 		return llm.Response{}, ended(ctx)

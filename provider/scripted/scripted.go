@@ -61,7 +61,7 @@ type provider struct {
 }
 
 // Converse implements llm.Provider.
-func (p *provider) Converse(o llm.Opening) (llm.Conversation, error) {
+func (p *provider) Converse(o llm.Opening) (llm.Dialog, error) {
 	return newExchange(p, &o)
 }
 

@@ -20,7 +20,7 @@ import (
 // talk is an exchange under test with the deltas that it has streamed.
 type talk struct {
 	t *testing.T
-	llm.Conversation
+	llm.Dialog
 	deltas []string
 }
 
@@ -43,7 +43,7 @@ func begin(t *testing.T, p llm.Provider) *talk {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := &talk{t: t, Conversation: c}
+	k := &talk{t: t, Dialog: c}
 	k.append(llm.UserText("look around"))
 	return k
 }

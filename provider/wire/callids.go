@@ -10,7 +10,7 @@ import (
 	"github.com/hozo-run/hozo/llm"
 )
 
-// CallIDs gives every tool call of a conversation an id on the wire that the API accepts and that no other call has,
+// CallIDs gives every tool call of a dialog an id on the wire that the API accepts and that no other call has,
 // and finds the call that a result answers. Results belong to the calls of the last assistant message only, so an id
 // that a provider uses again in a later turn cannot be mistaken.
 type CallIDs struct {
@@ -69,7 +69,7 @@ func (c *CallIDs) allowed(b byte) bool {
 	return letter || ('0' <= b && b <= '9') || strings.IndexByte(c.Extra, b) >= 0
 }
 
-// derive makes a new id from our own, so that equal conversations get equal bytes.
+// derive makes a new id from our own, so that equal dialogs get equal bytes.
 func (c *CallIDs) derive(call *llm.ToolCall) string {
 	from := call.ID
 	if from == "" {

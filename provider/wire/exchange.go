@@ -87,7 +87,7 @@ type decodeError struct{ error }
 
 func (e *decodeError) Unwrap() error { return e.error }
 
-// Exchange sends one request and reads its response into d. The error follows the contract of llm.Conversation.Stream.
+// Exchange sends one request and reads its response into d. The error follows the contract of llm.Dialog.Stream.
 func (e *Endpoint) Exchange(ctx context.Context, header http.Header, body Body, d Decoder) (llm.Response, error) {
 	response, err := e.exchange(ctx, header, body, d)
 	if err != nil {

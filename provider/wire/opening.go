@@ -139,15 +139,15 @@ func Arguments(call *llm.ToolCall) []byte {
 	return call.Arguments
 }
 
-// CheckSend checks that a conversation whose last message has this role can be sent.
+// CheckSend checks that a dialog whose last message has this role can be sent.
 func CheckSend(last llm.Role, ids *CallIDs, call llm.Call) error {
 	switch {
 	case last == "":
-		return errors.New("the conversation holds no message")
+		return errors.New("the dialog holds no message")
 	case last == llm.RoleAssistant && ids.Settled() != nil:
 		return ids.Settled()
 	case last == llm.RoleAssistant:
-		return errors.New("the conversation ends with an assistant message; it must end with a user's or tool results")
+		return errors.New("the dialog ends with an assistant message; it must end with a user's or tool results")
 	case call.MaxOutputTokens < 0:
 		return errors.New("the output limit is negative")
 	}

@@ -12,9 +12,9 @@ import (
 	"github.com/hozo-run/hozo/provider/wire"
 )
 
-// conversation is one growing request. buf is the head and the messages so far, the last one without its closing
+// dialog is one growing request. buf is the head and the messages so far, the last one without its closing
 // brackets; it only ever grows, so requests that are still being sent may keep reading it.
-type conversation struct {
+type dialog struct {
 	endpoint *wire.Endpoint
 	model    llm.Model
 	thinking thinking
@@ -30,14 +30,14 @@ type conversation struct {
 	last     llm.Role
 }
 
-// PrefixHash returns the hash of the shared prefix; see llm.Conversation.
-func (c *conversation) PrefixHash() string {
+// PrefixHash returns the hash of the shared prefix; see llm.Dialog.
+func (c *dialog) PrefixHash() string {
 	sum := sha256.Sum256(c.buf[:c.prefix])
 	return hex.EncodeToString(sum[:])
 }
 
-// Append encodes a message; see llm.Conversation. After an error the conversation is as it was.
-func (c *conversation) Append(m llm.Message) error {
+// Append encodes a message; see llm.Dialog. After an error the dialog is as it was.
+func (c *dialog) Append(m llm.Message) error {
 	if err := wire.CheckMessage(m); err != nil {
 		return fmt.Errorf("append message: %w", err)
 	}
@@ -66,8 +66,8 @@ func (c *conversation) Append(m llm.Message) error {
 	return nil
 }
 
-// Stream sends the conversation; see llm.Conversation.
-func (c *conversation) Stream(ctx context.Context, call llm.Call, sink llm.Sink) (llm.Response, error) {
+// Stream sends the dialog; see llm.Dialog.
+func (c *dialog) Stream(ctx context.Context, call llm.Call, sink llm.Sink) (llm.Response, error) {
 	body, err := c.request(call)
 	if err != nil {
 		return llm.Response{}, &llm.Error{Class: llm.ClassInvalidRequest, Err: err, Message: err.Error(), Final: true}
@@ -83,7 +83,7 @@ func (c *conversation) Stream(ctx context.Context, call llm.Call, sink llm.Sink)
 const defaultMaxTokens = 4096
 
 // request returns the body of a request: what has been encoded so far and a tail.
-func (c *conversation) request(call llm.Call) (wire.Body, error) {
+func (c *dialog) request(call llm.Call) (wire.Body, error) {
 	if err := wire.CheckSend(c.last, &c.ids, call); err != nil {
 		return nil, err
 	}
@@ -117,7 +117,7 @@ func (t thinking) within(most int64) thinking {
 	return t
 }
 
-func (c *conversation) header(purpose llm.Purpose) (http.Header, error) {
+func (c *dialog) header(purpose llm.Purpose) (http.Header, error) {
 	if header, ok := c.headers[purpose]; ok {
 		return header, nil
 	}
