@@ -58,7 +58,7 @@ func (r *run) turn(turn int64) (answer string, answered bool, stopped *stop) {
 func (r *run) append(messages ...llm.Message) *stop {
 	for i, m := range messages {
 		if err := r.plan.dialog.Append(m); err != nil {
-			return stopf(job.ReasonError, job.CodeInternal, "the dialog cannot go on: %v", err)
+			return stopf(job.ReasonError, job.CodeInternal, "the conversation cannot go on: %v", err)
 		}
 		if i > 0 { // the response itself was counted by the provider
 			r.ledger.addPrompt(messageBytes(m))

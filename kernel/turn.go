@@ -109,7 +109,7 @@ func (r *run) judge(response llm.Response, err error, space room) *fault {
 }
 
 func overflow(format string, args ...any) *stop {
-	return stopf(job.ReasonContextOverflow, job.CodeContextOverflow, "the dialog does not fit the model: "+format, args...)
+	return stopf(job.ReasonContextOverflow, job.CodeContextOverflow, "the conversation does not fit the model: "+format, args...)
 }
 
 func (r *run) judgeError(err error) *fault {

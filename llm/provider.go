@@ -33,6 +33,7 @@ type Provider interface {
 // ModelSource is implemented by a Provider that may know the entry of a model itself, such as one that plays a script.
 // What it knows goes before the model table; false means that the table is to be asked.
 type ModelSource interface {
+	// Model returns the entry of the model with this id.
 	Model(id string) (Model, bool)
 }
 
