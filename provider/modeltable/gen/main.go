@@ -65,8 +65,8 @@ type model struct {
 type price struct {
 	Input      string `json:"inputPerMTok"`
 	Output     string `json:"outputPerMTok"`
-	CacheRead  string `json:"cacheReadPerMTok"`
-	CacheWrite string `json:"cacheWritePerMTok"`
+	CacheRead  string `json:"cacheReadPerMTok,omitempty"`
+	CacheWrite string `json:"cacheWritePerMTok,omitempty"`
 	Tiers      []tier `json:"tiers,omitempty"`
 }
 
@@ -187,8 +187,8 @@ func convert(p *catwalk.Provider, m *catwalk.Model) *model {
 //
 // By its own rules catwalk keeps the price of writing to a cache as "in_cached" and that of reading from it as
 // "out_cached", but rows from several sources have them exchanged or fill in the price of output. A read never costs
-// more than plain input and a write never less, which tells them apart. Where the price of a read is not known, it is that of
-// plain input: too high rather than too low, because limits rest on it.
+// more than plain input and a write never less, which tells them apart. A price of either that is not known stays absent,
+// which llm.Price takes as that of plain input: too high rather than too low, because limits rest on it.
 func priceOf(m *catwalk.Model) *price {
 	in, out := m.CostPer1MIn, m.CostPer1MOut
 	free := strings.HasSuffix(m.ID, ":free") || strings.HasSuffix(m.ID, "-free")
@@ -204,10 +204,14 @@ func priceOf(m *catwalk.Model) *price {
 	if write > 0 && write < in && (read == 0 || read >= in || read == write) {
 		write, read = 0, write
 	}
-	if read == 0 || read > in {
-		read = in
+	p := &price{Input: dollars(in), Output: dollars(out)}
+	if 0 < read && read < in {
+		p.CacheRead = dollars(read)
 	}
-	return &price{Input: dollars(in), Output: dollars(out), CacheRead: dollars(read), CacheWrite: dollars(max(write, in))}
+	if write > in {
+		p.CacheWrite = dollars(write)
+	}
+	return p
 }
 
 // dollars writes an amount to the millionth, which also mends the noise of binary fractions.
