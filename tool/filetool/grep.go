@@ -162,6 +162,9 @@ func (c *grepCall) inFile(ctx context.Context, file *workspace.File, a grepArgum
 	case found.Binary:
 		return tool.Result{Text: fmt.Sprintf("[%q holds no text and was not searched.]", name), Summary: name + ", not searched"}
 	}
+	if c.glob != nil {
+		remarks.add("glob was not applied, as path names a file")
+	}
 	c.hits.display = file.Display
 	c.hits.add(fileHits{found: found})
 	return c.result(a, remarks, walk.Report{})

@@ -178,7 +178,7 @@ func TestDirectoriesAreDeliveredBeforeTheirContent(t *testing.T) {
 func TestIgnoreRulesAreReadOnTheWayDown(t *testing.T) {
 	t.Parallel()
 	dir := makeTree(t, map[string]string{
-		".git/HEAD": "", ".git/info/exclude": "excluded\n", ".gitignore": "*.log\nout/\n", "a.log": "", "a.txt": "", "excluded": "",
+		".git/HEAD": "", ".git/info/exclude": "excluded\n", ".gitignore": "!.git\n*.log\nout/\n", "a.log": "", "a.txt": "", "excluded": "",
 		"out/x.txt": "", "sub/.gitignore": "!keep.log\nlocal\n", "sub/keep.log": "", "sub/b.log": "", "sub/local": "", "local": "",
 		"sibling/local": "", ".ignore": "secret\n", "sub/secret": "", "worktree/.git": "gitdir: elsewhere", "worktree/c.log": "",
 	})
