@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/hozo-run/hozo/job"
+	"github.com/hozo-run/hozo/kernel"
 	"github.com/hozo-run/hozo/llm"
 	"github.com/hozo-run/hozo/provider/offline"
 	"github.com/hozo-run/hozo/tool"
@@ -65,7 +67,7 @@ func run(t *testing.T, source string, without ...string) survey {
 }
 
 // loop is the smallest agent loop: it runs every call and ends at the first response without one.
-func loop(t *testing.T, c llm.Conversation, tools []tool.Tool, env *tool.Env) survey {
+func loop(t *testing.T, c llm.Dialog, tools []tool.Tool, env *tool.Env) survey {
 	t.Helper()
 	var s survey
 	m := llm.UserText("Describe this directory.")
@@ -174,10 +176,22 @@ func hasNot(t *testing.T, text string, unwanted ...string) {
 
 func TestTheReportHasRealFigures(t *testing.T) {
 	t.Parallel()
+	bytes, lines, goBytes := 0, 0, 0
+	for name, text := range sample() {
+		bytes += len(text)
+		if name != "data.bin" {
+			lines += strings.Count(strings.TrimSuffix(text, "\n"), "\n") + 1
+		}
+		if strings.HasSuffix(name, ".go") {
+			goBytes += len(text)
+		}
+	}
 	s := run(t, tree(t, sample()))
 	has(t, s.report,
 		"# Survey of `tree`", "script and no language model",
-		"Files: **13**", "| Go | 3 | 23.1 % |", "| Markdown | 2 |", "(no extension)", "`lamp/` 2",
+		"Files: **13**", fmt.Sprintf("(%d bytes), **%d** lines in 12 text files", bytes, lines),
+		fmt.Sprintf("| Go | 3 | 23.1 %% | %d B | 10 |", goBytes), "| Markdown | 2 |", "(no extension)",
+		"`lamp/` 2", fmt.Sprintf("| `README.md` | %d B | 7 |", len(sample()["README.md"])),
 		"`cmd/lantern/main.go`", "Go module `example.org/lantern`, Go 1.26", "package `lantern-ui`; scripts: `build`, `dev`",
 		"`Makefile` targets: `build`, `test`", "`ui/index.ts`",
 		"**Lantern tool**", "> Lantern keeps an eye on your lamps.", "1 file below `docs/`",
@@ -186,7 +200,7 @@ func TestTheReportHasRealFigures(t *testing.T) {
 		"Licence: MIT", "`.github/workflows/ci.yml`",
 		"No listing was cut")
 	has(t, s.answer, "REPORT.md", "13 files", "Go (3)", "2 lines with TODO", "no language model")
-	hasNot(t, s.report, "not on offer", "\n\n\n\n", "tree/README", "<no value>")
+	hasNot(t, s.report, "not on offer", "Not measured", "\n\n\n\n", "tree/README", "<no value>")
 }
 
 func TestTheSurveyAdaptsToTheToolsOnOffer(t *testing.T) {
@@ -197,10 +211,11 @@ func TestTheSurveyAdaptsToTheToolsOnOffer(t *testing.T) {
 		unwanted []string
 	}{
 		"no grep": {[]string{"grep"},
-			[]string{"Not searched: the tool `grep` is not on offer", "not searched for `func main`", "| Go | 3 |"},
+			[]string{"Not searched: the tool `grep` is not on offer", "not searched for `func main`", "| Go | 3 |", "| `README.md` |"},
 			[]string{"light the lamp", "By mark"}},
 		"no find": {[]string{"find"},
-			[]string{"Files: **13**", "without `find` the tree was listed with `ls`", "the tool `find` is not on offer", "`.github/workflows/ci.yml`", "light the lamp"},
+			[]string{"Files: **13**", "without `find` the tree was listed with `ls`", "the tool `find` is not on offer", "`.github/workflows/ci.yml`", "light the lamp",
+				"Not measured: the tool `find` is not on offer", "| Go | 3 | 23.1 % |\n"},
 			nil},
 		"no ls": {[]string{"ls"}, []string{"Files: **13**", "The tool `ls` is not on offer"}, nil},
 		"no read": {[]string{"read"},
@@ -291,7 +306,7 @@ func TestATreeTooLargeForOneListing(t *testing.T) {
 		}
 	}
 	s := run(t, tree(t, files))
-	has(t, s.report, "Files: **601**", "**The listing is not complete**: The first ", "repeated for each directory", "| Go | 600 |", "**Large**")
+	has(t, s.report, "Files: **601**", "**The listing was cut**: The first ", "Each directory at the top was then listed by itself", "| Go | 600 |", "**Large**")
 }
 
 func TestNamesOfFilesCannotBreakTheReport(t *testing.T) {
@@ -332,4 +347,43 @@ func TestWithoutFindThreeLevelsAreListed(t *testing.T) {
 	t.Parallel()
 	s := run(t, tree(t, map[string]string{"a/b/c/d.go": "", "a/b/e.go": "", "a/f.go": "", "g.go": ""}), "find")
 	has(t, s.report, "Files: **3**", "three levels deep")
+}
+
+// The surveyor learns from the prompt where a search begins, so this runs it under the prompt of the kernel.
+func TestTheSurveyorReadsTheWorkspaceNoteOfTheKernel(t *testing.T) {
+	t.Parallel()
+	source := tree(t, sample())
+	out := t.TempDir()
+	registry, err := tool.NewRegistry(filetool.Tools()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	runtime, err := kernel.New(kernel.Config{
+		Version: "test", Tools: registry, Adapters: map[string]llm.Adapter{job.APIOffline: offline.New},
+		Models: func(string, string, string) (llm.Model, bool) { return llm.Model{}, false },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	handle, err := runtime.Start(t.Context(), &job.Spec{
+		APIVersion: job.APIVersion,
+		Agent:      job.Definition{ID: "surveyor", Version: "1", Instructions: "Survey the directory."},
+		Task:       "Survey it.",
+		Model:      job.ModelRef{Provider: "offline", ID: offline.Surveyor},
+		Providers:  map[string]job.ProviderConfig{"offline": {API: job.APIOffline}},
+		Workspace:  job.Workspace{Root: filepath.Dir(source), ReadOnly: []string{source}, OutDir: out},
+		Limits:     job.Limits{TimeoutSec: 60},
+	}, job.Ports{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	outcome := handle.Wait()
+	if outcome.Completed == nil || outcome.Usage.CostMicroUSD != 0 || outcome.Usage.Unpriced {
+		t.Fatalf("got %+v, %+v", outcome, outcome.Failed)
+	}
+	report, err := os.ReadFile(filepath.Join(out, "REPORT.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	has(t, string(report), "# Survey of `tree`", "Files: **13**", "`lamp/` 2", "**Lantern tool**")
 }
