@@ -23,10 +23,10 @@ type event struct {
 
 // counter adds up what the events say.
 type counter struct {
-	passed, failed, skipped int
-	output                  map[string]*strings.Builder
-	suites                  map[string]int
-	skips                   []string
+	passed, failed int
+	output         map[string]*strings.Builder
+	suites         map[string]int
+	skips          []string
 }
 
 func main() {
@@ -110,8 +110,7 @@ func (c *counter) end(e event, key string) {
 	case e.Test == "":
 		fmt.Print(packageLine(text))
 	case e.Action == "skip":
-		c.skipped++
-		c.skips = append(c.skips, e.Package+" "+e.Test+"\n"+text)
+		c.skips = append(c.skips, e.Package+" "+e.Test+": "+reason(text))
 	default:
 		c.passed++
 		for name := range c.suites {
@@ -120,6 +119,17 @@ func (c *counter) end(e event, key string) {
 			}
 		}
 	}
+}
+
+// reason returns what a skipped test said, on one line.
+func reason(text string) string {
+	var said []string
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "===") && !strings.HasPrefix(line, "---") {
+			said = append(said, line)
+		}
+	}
+	return strings.Join(said, " ")
 }
 
 // packageLine returns the last line of a package's output, "" for a package without tests.
@@ -133,8 +143,12 @@ func packageLine(text string) string {
 }
 
 func (c *counter) report() {
-	if len(c.skips) > 0 {
-		fmt.Printf("%d skipped:\n%s", c.skipped, strings.Join(c.skips, ""))
+	const most = 20
+	for _, skip := range c.skips[:min(len(c.skips), most)] {
+		fmt.Println("skipped:", skip)
+	}
+	if len(c.skips) > most {
+		fmt.Printf("skipped: %d more\n", len(c.skips)-most)
 	}
 	for name, n := range c.suites {
 		fmt.Printf("suite %s: %d\n", name, n)
