@@ -1,7 +1,6 @@
 package workspace
 
 import (
-	"fmt"
 	"net"
 	"os"
 	"strings"
@@ -37,18 +36,6 @@ func TestDeepPaths(t *testing.T) {
 	}
 	if got, err := w.WriteFile(deep+"f", nil); err != nil || !got.Created {
 		t.Errorf("got %+v, %v", got, err)
-	}
-}
-
-func TestSuggestionsLookAtABoundedNumberOfNames(t *testing.T) {
-	t.Parallel()
-	tr := plant(t)
-	for i := range maxNames + 500 {
-		put(t, fmt.Sprintf("%s/sub/%d", tr.source, i), "")
-	}
-	w := tr.open(t)
-	if _, _, err := read(w, "source/sub/B.TXT"); code(err) != CodeNotFound {
-		t.Errorf("got %v", err)
 	}
 }
 

@@ -78,6 +78,13 @@ func fail(code Code, p, format string, args ...any) *PathError {
 
 // outside is the refusal of a path below no readable entry.
 func (w *Workspace) outside(p string) *PathError {
+	for _, target := range w.targets(p) {
+		for _, dir := range []string{w.out.abs, w.out.real} {
+			if _, ok := below(dir, target); ok {
+				return fail(CodeOutside, p, "this is in the output directory, which may be written to but not read")
+			}
+		}
+	}
 	e := fail(CodeOutside, p, "this is outside of what may be read (%s)", w.readableList())
 	if meant := w.meant(p); meant != "" {
 		e.Message += fmt.Sprintf("; did you mean %s?", meant)

@@ -140,7 +140,7 @@ func TestWritesNeverEscapeWhileNamesAreSwapped(t *testing.T) {
 			s := swapBack(t, tr.out+"/"+tt.name, tt.trap)
 			defer s.stop()
 			good := 0
-			for i := 0; i < *rounds || s.swaps.Load() < 100; i++ {
+			for i := 0; i < *rounds/4 || s.swaps.Load() < 50; i++ {
 				if _, err := w.WriteFile(tt.path, []byte(fmt.Sprint(i))); err == nil {
 					good++
 				}

@@ -150,6 +150,7 @@ func TestReadingPathsThatAreRefused(t *testing.T) {
 		{"dots through an entry", "source/../../x", CodeOutside, ""},
 		{"dots to a sibling", "source/../sibling.txt", CodeOutside, ""},
 		{"sibling of a file entry", "sibling.txt", CodeOutside, ""},
+		{"output directory", "out/report.md", CodeOutside, "may be written to but not read"},
 		{"absolute system file", "/etc/passwd", CodeOutside, ""},
 		{"double slash", "//etc", CodeOutside, ""},
 		{"prefix twin", tr.source + "-twin/t.txt", CodeOutside, ""},
@@ -201,5 +202,19 @@ func TestLayoutNamesNoAbsolutePath(t *testing.T) {
 	want := Layout{Readable: []Entry{{"source", true}, {"lib", true}, {"WORKSPACE.md", false}}, Out: "out", Guide: "WORKSPACE.md"}
 	if diff := cmp.Diff(want, w.Layout()); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestFailuresOfTheSystemAreWordedForModels(t *testing.T) {
+	t.Parallel()
+	for errno, want := range map[syscall.Errno]Code{
+		syscall.EACCES: CodePermission, syscall.EPERM: CodePermission, syscall.EROFS: CodePermission, syscall.ENAMETOOLONG: CodeTooLong,
+		syscall.ENOSPC: CodeNoSpace, syscall.EDQUOT: CodeNoSpace, syscall.EFBIG: CodeNoSpace, syscall.EIO: CodeIO, syscall.EMFILE: CodeIO,
+	} {
+		w := &Workspace{}
+		err := w.explain("a/b", spot{}, &os.PathError{Op: "openat", Path: "/somewhere/secret", Err: errno})
+		if err.Code != want || strings.Contains(err.Error(), "secret") || strings.Contains(err.Error(), "openat") {
+			t.Errorf("%v: got %s, %q", errno, err.Code, err)
+		}
 	}
 }

@@ -55,7 +55,7 @@ type replacement struct {
 func newEdit() tool.Tool {
 	return tool.New(tool.Declaration{
 		Name:        "edit",
-		Description: editDescription,
+		Description: strings.TrimSpace(editDescription),
 		InputSchema: json.RawMessage(editSchema),
 		Effect:      tool.EffectWrite,
 		Boundary:    writingBoundary("the file to be changed, in the output directory"),

@@ -106,6 +106,7 @@ func TestEditRefusalsLeaveTheFileAlone(t *testing.T) {
 		{"empty file", "", []replacement{{"a", "b"}}, "file is empty"},
 		{"binary file", "a\x00b", []replacement{{"a", "b"}}, "binary"},
 		{"letters into a file of another encoding", "caf\xe9 a\n", []replacement{{"a\n", "é\n"}}, "not UTF-8"},
+		{"letters that the file holds in another encoding", "caf\xe9\n", []replacement{{"café", "tea"}}, "not UTF-8"},
 		{"blanks at the end of oldText are no wildcard", "returned\n", []replacement{{"return ", "x"}}, "does not occur"},
 		{"no edits", "a\n", []replacement{}, "edits is empty"},
 	}
@@ -211,6 +212,9 @@ func FuzzEdit(f *testing.F) {
 			if want := strings.Replace(before, old, text, 1); string(made.after) != want {
 				t.Fatalf("got %q, want %q", made.after, want)
 			}
+		}
+		if c.fuzzy && !strings.Contains(before, "\r") && fold(before[c.from:c.to]).text != fold(strings.TrimPrefix(old, byteOrderMark)).text {
+			t.Fatalf("%q was taken for %q", before[c.from:c.to], old)
 		}
 		made.diff()
 	})

@@ -56,6 +56,9 @@ func (f *foldedText) foldRunes(b *strings.Builder, text string, pos int) {
 	for !iter.Done() {
 		from := iter.Pos()
 		folded := strings.Map(plainRune, string(iter.Next()))
+		for iter.Pos() == from && !iter.Done() { // one character became several pieces
+			folded += strings.Map(plainRune, string(iter.Next()))
+		}
 		start := b.Len()
 		b.WriteString(folded)
 		if folded != text[from:iter.Pos()] {

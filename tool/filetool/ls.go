@@ -39,7 +39,7 @@ const defaultListLimit = 500
 func newList() tool.Tool {
 	return tool.New(tool.Declaration{
 		Name:        "ls",
-		Description: listDescription,
+		Description: strings.TrimSpace(listDescription),
 		InputSchema: json.RawMessage(listSchema),
 		Effect:      tool.EffectRead,
 		Boundary:    readingBoundary(),
@@ -103,32 +103,36 @@ func listEntries(p string, entries []workspace.Entry) tool.Result {
 }
 
 // listed is a name of a directory with its sort key.
-type listed struct {
-	key  string
-	name string
-	mode fs.FileMode
-}
+type listed struct{ key, name string }
 
 func compareListed(a, b listed) int {
 	return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.name, b.name))
 }
 
 // smallest returns the first most names of the directory in order, without regard to case, and how many there are. It
-// never holds more than twice as many, however large the directory is.
+// holds little more than twice as many, however large the directory is. Only the names are read: the types are looked up
+// for those that are shown.
 func smallest(ctx context.Context, dir *workspace.Dir, most int) (names []listed, total int, err error) {
+	bound := "" // the key that a further name must not exceed, once most names are known
 	for ctx.Err() == nil {
-		batch, err := dir.File.ReadDir(1024)
-		for _, e := range batch {
-			names = append(names, listed{key: strings.ToLower(e.Name()), name: e.Name(), mode: e.Type()})
-		}
+		batch, err := dir.File.Readdirnames(1024)
 		total += len(batch)
+		for _, name := range batch {
+			if key := strings.ToLower(name); bound == "" || key <= bound {
+				names = append(names, listed{key, name})
+			}
+		}
 		ended := errors.Is(err, io.EOF)
 		if err != nil && !ended {
 			return nil, 0, err
 		}
 		if len(names) > 2*most+1024 || ended {
 			slices.SortFunc(names, compareListed)
-			names = names[:min(len(names), most)]
+			if len(names) >= most {
+				clear(names[most:])
+				names = names[:most]
+				bound = names[most-1].key
+			}
 		}
 		if ended {
 			break
@@ -141,7 +145,7 @@ func smallest(ctx context.Context, dir *workspace.Dir, most int) (names []listed
 func listText(dir *workspace.Dir, names []listed) (text string, shown int) {
 	var b strings.Builder
 	for _, n := range names {
-		line := workspace.Escape(n.name) + mark(dir, n)
+		line := workspace.Escape(n.name) + mark(dir, n.name)
 		if b.Len()+len(line)+1 > maxBytes {
 			break
 		}
@@ -153,16 +157,19 @@ func listText(dir *workspace.Dir, names []listed) (text string, shown int) {
 }
 
 // mark returns what follows a name: a slash for a directory, and words for what is neither that nor a file.
-func mark(dir *workspace.Dir, n listed) string {
+func mark(dir *workspace.Dir, name string) string {
+	stat, err := dir.Root.Lstat(name)
 	switch {
-	case n.mode.IsDir():
-		return "/"
-	case n.mode.IsRegular():
+	case err != nil: // it went meanwhile
 		return ""
-	case n.mode&fs.ModeSymlink == 0:
-		return " (" + workspace.Kind(n.mode) + ")"
+	case stat.IsDir():
+		return "/"
+	case stat.Mode().IsRegular():
+		return ""
+	case stat.Mode()&fs.ModeSymlink == 0:
+		return " (" + workspace.Kind(stat.Mode()) + ")"
 	}
-	mode, err := dir.Follow(n.name)
+	mode, err := dir.Follow(name)
 	if err == nil {
 		if mode.IsDir() {
 			return "/ (link to a directory)"
@@ -177,6 +184,8 @@ func mark(dir *workspace.Dir, n listed) string {
 		return " (broken link)"
 	case refused.Code == workspace.CodeLinkLoop:
 		return " (link to itself)"
+	case refused.Code == workspace.CodeAbsoluteLink:
+		return " (link with an absolute target, not followed)"
 	}
 	return " (link that leads out, not followed)"
 }

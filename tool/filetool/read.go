@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/hozo-run/hozo/tool"
 	"github.com/hozo-run/hozo/workspace"
@@ -35,7 +36,7 @@ type readArguments struct {
 func newRead() tool.Tool {
 	return tool.New(tool.Declaration{
 		Name:        "read",
-		Description: readDescription,
+		Description: strings.TrimSpace(readDescription),
 		InputSchema: json.RawMessage(readSchema),
 		Effect:      tool.EffectRead,
 		Boundary:    readingBoundary(),

@@ -302,7 +302,10 @@ func (t *editText) notFound(old string) error {
 		}
 		pos += len(line)
 	}
-	if len(near) == 0 {
+	switch {
+	case !utf8.Valid(t.raw):
+		return refuse("oldText does not occur in the file, which is not UTF-8: only its ASCII characters can be matched")
+	case len(near) == 0:
 		return refuse("oldText does not occur in the file; read the file and copy the text exactly, with its blanks and line breaks")
 	}
 	return refuse("oldText does not occur in the file; its first line is like %s apart from blanks or what follows; "+

@@ -142,9 +142,13 @@ func (r *textReader) describe(remarks *notice) {
 
 // fromWindows1252 maps a byte that is no ASCII. The five that the encoding leaves open stand for themselves.
 func fromWindows1252(b byte) rune {
-	const high = "€\u0081‚ƒ„…†‡ˆ‰Š‹Œ\u008dŽ\u008f\u0090‘’“”•–—˜™š›œ\u009džŸ"
 	if b < 0x80 || b > 0x9f {
 		return rune(b)
 	}
-	return []rune(high)[b-0x80]
+	return windows1252[b-0x80]
+}
+
+var windows1252 = [32]rune{
+	'€', 0x81, '‚', 'ƒ', '„', '…', '†', '‡', 'ˆ', '‰', 'Š', '‹', 'Œ', 0x8d, 'Ž', 0x8f,
+	0x90, '‘', '’', '“', '”', '•', '–', '—', '˜', '™', 'š', '›', 'œ', 0x9d, 'ž', 'Ÿ',
 }

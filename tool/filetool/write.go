@@ -32,7 +32,7 @@ type writeArguments struct {
 func newWrite() tool.Tool {
 	return tool.New(tool.Declaration{
 		Name:        "write",
-		Description: writeDescription,
+		Description: strings.TrimSpace(writeDescription),
 		InputSchema: json.RawMessage(writeSchema),
 		Effect:      tool.EffectWrite,
 		Boundary:    writingBoundary("none"),
