@@ -12,6 +12,7 @@ import (
 	"github.com/hozo-run/hozo/job"
 	"github.com/hozo-run/hozo/problem"
 	"github.com/hozo-run/hozo/provider/modeltable"
+	"github.com/hozo-run/hozo/provider/offline"
 	"github.com/hozo-run/hozo/provider/scripted"
 )
 
@@ -79,7 +80,7 @@ func (f *accountFlags) resolve(getenv func(string) string) (job.ModelRef, job.Pr
 		return ref, config, err
 	}
 	if !named {
-		if config, err = f.known(provider); err != nil {
+		if config, err = f.known(provider, id); err != nil {
 			return ref, config, err
 		}
 	}
@@ -94,8 +95,11 @@ func (f *accountFlags) resolve(getenv func(string) string) (job.ModelRef, job.Pr
 }
 
 // known returns the account of a provider that the program knows by name, or of --base-url.
-func (f *accountFlags) known(provider string) (job.ProviderConfig, error) {
+func (f *accountFlags) known(provider, id string) (job.ProviderConfig, error) {
 	if provider == job.APIOffline {
+		if _, ok := offline.Model(id); !ok {
+			return job.ProviderConfig{}, usageError("unknown model %q of the provider %q; there is %q", id, provider, offline.Surveyor)
+		}
 		return job.ProviderConfig{API: job.APIOffline}, nil
 	}
 	if address, ok := localServers()[provider]; ok {
