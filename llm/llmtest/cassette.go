@@ -37,18 +37,23 @@ type Recorded struct {
 	Body   string
 }
 
+// cassette is the file format of recordings: the version 2 format that HTTP recorders for Go commonly write, reduced to
+// what a replay needs.
 type cassette struct {
-	Interactions []struct {
-		ID      int
-		Request struct {
-			URL, Body string
-		}
-		Response struct {
-			Code    int
-			Body    string
-			Headers map[string][]string
-		}
-	}
+	Interactions []interaction `yaml:"interactions"`
+}
+
+type interaction struct {
+	ID      int `yaml:"id"`
+	Request struct {
+		URL  string `yaml:"url"`
+		Body string `yaml:"body"`
+	} `yaml:"request"`
+	Response struct {
+		Code    int                 `yaml:"code"`
+		Body    string              `yaml:"body"`
+		Headers map[string][]string `yaml:"headers"`
+	} `yaml:"response"`
 }
 
 // Recordings returns every exchange below the folder named by RecordingsVariable whose request path ends with path. It
