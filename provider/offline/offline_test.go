@@ -387,3 +387,15 @@ func TestTheSurveyorReadsTheWorkspaceNoteOfTheKernel(t *testing.T) {
 	}
 	has(t, string(report), "# Survey of `tree`", "Files: **13**", "`lamp/` 2", "**Lantern tool**")
 }
+
+func TestLinksAndPipesAreNoFilesOfTheSurvey(t *testing.T) {
+	t.Parallel()
+	dir := tree(t, map[string]string{"a.go": "package a\n", "b (copy).go": "package a\n", "sub/": ""})
+	for name, target := range map[string]string{"link.go": "a.go", "broken.go": "nothing", "dirlink": "sub", "out.go": "/etc/passwd"} {
+		if err := os.Symlink(target, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	has(t, run(t, dir).report, "Files: **2** in 2 directories; besides 4 links, special or unreadable files", "| Go | 2 |")
+	has(t, run(t, dir, "find").report, "Files: **2** in 2 directories\n", "| Go | 2 |")
+}

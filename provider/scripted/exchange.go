@@ -134,11 +134,11 @@ func (e *exchange) Stream(ctx context.Context, call llm.Call, sink llm.Sink) (ll
 	if err != nil {
 		return llm.Response{}, failed(ctx, err)
 	}
-	p := player{ctx: ctx, sink: sink, response: r}
+	p := player{sink: sink, response: r}
 	if p.parts, err = r.cast(&e.scene); err != nil {
 		return llm.Response{}, failed(ctx, fmt.Errorf("the script's %s: %w", r.label, err))
 	}
-	return p.play(e.origin, size)
+	return p.play(ctx, e.origin, size)
 }
 
 // failed is the error of a request that the script could not answer: the end of ctx if that is the cause.

@@ -119,7 +119,6 @@ func (s *scene) fill(n *node, pointer string) (*node, error) {
 
 // player streams one response.
 type player struct {
-	ctx      context.Context //nolint:containedctx // a player lives for one call of Stream
 	sink     llm.Sink
 	response *response
 	parts    []castPart
@@ -134,13 +133,13 @@ type player struct {
 var errFail = errors.New("the response fails here")
 
 // play streams the response and returns it as it had arrived. Request is the size of the request in bytes.
-func (p *player) play(origin llm.Origin, request int) (llm.Response, error) {
+func (p *player) play(ctx context.Context, origin llm.Origin, request int) (llm.Response, error) {
 	r := p.response
 	out := llm.Response{RawStop: r.rawStop, ServedModel: r.servedModel, ID: r.id}
 	out.Message = llm.Message{Role: llm.RoleAssistant, Parts: make([]llm.Part, 0, len(p.parts)), Origin: origin}
-	err := p.wait(r.delay)
+	err := p.wait(ctx, r.delay)
 	for i := 0; err == nil && i < len(p.parts); i++ {
-		err = p.part(&p.parts[i], &out.Message)
+		err = p.part(ctx, &p.parts[i], &out.Message)
 	}
 	if r.usage != nil {
 		out.Usage, out.UsageReported = *r.usage, true
@@ -149,7 +148,7 @@ func (p *player) play(origin llm.Origin, request int) (llm.Response, error) {
 		err = errFail
 	}
 	if errors.Is(err, errFail) {
-		return out, p.fail()
+		return out, p.fail(ctx)
 	}
 	if err != nil {
 		return out, err
@@ -182,11 +181,11 @@ func (p *player) finish(out *llm.Response, request int) {
 }
 
 // fail returns the failure of the script.
-func (p *player) fail() error {
+func (p *player) fail(ctx context.Context) error {
 	f := p.response.failure
 	if f.stall {
-		<-p.ctx.Done()
-		return ended(p.ctx)
+		<-ctx.Done()
+		return ended(ctx)
 	}
 	err := f.err
 	return &err
@@ -194,16 +193,16 @@ func (p *player) fail() error {
 
 // part streams one part and adds it to the message. A part that is cut holds what was sent, and a call that is cut is
 // left out: its arguments are not complete.
-func (p *player) part(c *castPart, m *llm.Message) error {
+func (p *player) part(ctx context.Context, c *castPart, m *llm.Message) error {
 	switch c.kind {
 	case llm.PartToolCall:
-		return p.call(c, m)
+		return p.call(ctx, c, m)
 	case llm.PartThinking:
 		if c.redacted {
 			m.Parts = append(m.Parts, llm.Part{Type: llm.PartThinking, Redacted: true, Signature: c.signature})
 			return nil
 		}
-		sent, err := p.stream(llm.DeltaThinking, 0, c.text)
+		sent, err := p.stream(ctx, llm.DeltaThinking, 0, c.text)
 		thought := llm.Part{Type: llm.PartThinking, Text: c.sent(sent)}
 		if err == nil {
 			thought.Signature = c.signature
@@ -213,23 +212,23 @@ func (p *player) part(c *castPart, m *llm.Message) error {
 		}
 		return err
 	}
-	sent, err := p.stream(llm.DeltaText, 0, c.text)
+	sent, err := p.stream(ctx, llm.DeltaText, 0, c.text)
 	if sent > 0 {
 		m.Parts = append(m.Parts, llm.TextPart(c.sent(sent)))
 	}
 	return err
 }
 
-func (p *player) call(c *castPart, m *llm.Message) error {
+func (p *player) call(ctx context.Context, c *castPart, m *llm.Message) error {
 	index := p.calls
 	p.calls++
-	if err := p.send(llm.Delta{Kind: llm.DeltaToolName, Index: index, Text: []byte(c.tool)}); err != nil {
+	if err := p.send(ctx, llm.Delta{Kind: llm.DeltaToolName, Index: index, Text: []byte(c.tool)}); err != nil {
 		return err
 	}
-	if _, err := p.stream(llm.DeltaToolArguments, index, c.text); err != nil {
+	if _, err := p.stream(ctx, llm.DeltaToolArguments, index, c.text); err != nil {
 		return err
 	}
-	if err := p.send(llm.Delta{Kind: llm.DeltaToolDone, Index: index}); err != nil {
+	if err := p.send(ctx, llm.Delta{Kind: llm.DeltaToolDone, Index: index}); err != nil {
 		return err
 	}
 	call := &llm.ToolCall{ProviderID: c.providerID, Name: c.tool}
@@ -242,11 +241,11 @@ func (p *player) call(c *castPart, m *llm.Message) error {
 }
 
 // stream sends text in pieces and returns how many bytes of it were sent.
-func (p *player) stream(kind llm.DeltaKind, index int, text []byte) (int, error) {
+func (p *player) stream(ctx context.Context, kind llm.DeltaKind, index int, text []byte) (int, error) {
 	sent := 0
 	for sent < len(text) {
 		size := pieceOf(text[sent:], p.response.chunk)
-		if err := p.send(llm.Delta{Kind: kind, Index: index, Text: text[sent : sent+size]}); err != nil {
+		if err := p.send(ctx, llm.Delta{Kind: kind, Index: index, Text: text[sent : sent+size]}); err != nil {
 			return sent, err
 		}
 		sent += size
@@ -271,17 +270,17 @@ func pieceOf(text []byte, chunk int) int {
 }
 
 // send gives one delta to the sink, after the pause that the script wants.
-func (p *player) send(d llm.Delta) error {
+func (p *player) send(ctx context.Context, d llm.Delta) error {
 	if f := p.response.failure; f != nil && p.sent >= f.after {
 		return errFail
 	}
 	if p.sent > 0 && p.response.pace > 0 {
-		if err := p.wait(p.response.pace); err != nil {
+		if err := p.wait(ctx, p.response.pace); err != nil {
 			return err
 		}
 	}
-	if p.ctx.Err() != nil {
-		return ended(p.ctx)
+	if ctx.Err() != nil {
+		return ended(ctx)
 	}
 	p.sent++
 	if err := p.sink(d); err != nil {
@@ -291,7 +290,7 @@ func (p *player) send(d llm.Delta) error {
 }
 
 // wait sleeps unless ctx ends.
-func (p *player) wait(d time.Duration) error {
+func (p *player) wait(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return nil
 	}
@@ -303,8 +302,8 @@ func (p *player) wait(d time.Duration) error {
 	select {
 	case <-p.timer.C:
 		return nil
-	case <-p.ctx.Done():
+	case <-ctx.Done():
 		p.timer.Stop()
-		return ended(p.ctx)
+		return ended(ctx)
 	}
 }
