@@ -20,8 +20,8 @@ type needle struct {
 
 // probe is one byte of a needle.
 type probe struct {
-	offset int    // in the needle
-	char   byte   //
+	offset int // in the needle
+	char   byte
 	want   uint64 // char in each of eight bytes
 	mask   uint64 // bits to set before comparing, which makes letters lower case
 }

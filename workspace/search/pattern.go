@@ -34,12 +34,12 @@ type Options struct {
 // Pattern is a compiled pattern. It is immutable and may be used by many
 // goroutines, each through a Searcher of its own.
 type Pattern struct {
-	classes *classes     // nil if the pattern needs too many
-	prog    *syntax.Prog //
-	needles []needle     // texts of which each match contains one; may be empty
-	pure    bool         // a line matches if and only if it contains a needle
-	kelvin  bool         // a needle has a letter with a third case outside ASCII
-	keepCR  bool         // the pattern names the carriage return
+	classes *classes // nil if the pattern needs too many
+	prog    *syntax.Prog
+	needles []needle // texts of which each match contains one; may be empty
+	pure    bool     // a line matches if and only if it contains a needle
+	kelvin  bool     // a needle has a letter with a third case outside ASCII
+	keepCR  bool     // the pattern names the carriage return
 	regexp  func() *regexp.Regexp
 }
 
