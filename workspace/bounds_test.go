@@ -24,14 +24,14 @@ func TestSocketsAreNotOpened(t *testing.T) {
 func TestDeepPaths(t *testing.T) {
 	t.Parallel()
 	tr := plant(t)
-	deep := strings.Repeat("d/", 700)
+	deep := strings.Repeat("d/", 300)
 	mkdir(t, tr.source+"/"+deep)
 	put(t, tr.source+"/"+deep+"f", "deep")
 	w := tr.open(t)
 	if content, _, err := read(w, "source/"+deep+"f"); content != "deep" || err != nil {
 		t.Errorf("got %q, %v", content, err)
 	}
-	if _, _, err := read(w, "source/"+deep+strings.Repeat("../", 700)+"a.txt"); err != nil {
+	if _, _, err := read(w, "source/"+deep+strings.Repeat("../", 300)+"a.txt"); err != nil {
 		t.Error(err)
 	}
 	if got, err := w.WriteFile(deep+"f", nil); err != nil || !got.Created {

@@ -1,7 +1,9 @@
 package workspace
 
 import (
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -41,8 +43,10 @@ func TestNamesCanBeGivenAsTheyAreShown(t *testing.T) {
 	t.Parallel()
 	tr := plant(t)
 	names := []string{"a\nb", "esc\x1b[1m", "bidi\u202e", "bad\xff", "trail ", "dot.", `back\slash`, strings.Repeat("n", 255)}
-	for _, name := range names {
-		put(t, tr.source+"/"+name, name)
+	// Some file systems refuse some of these names.
+	names = slices.DeleteFunc(names, func(name string) bool { return os.WriteFile(tr.source+"/"+name, []byte(name), 0o644) != nil })
+	if len(names) == 0 {
+		t.Fatal("no file could be made")
 	}
 	w := tr.open(t)
 	for _, name := range names {
@@ -86,6 +90,9 @@ func TestNearMissesAreSuggested(t *testing.T) {
 		"source/broken":                 "source/broken is a link whose target does not exist",
 		"l.txt":                         "did you mean lib/l.txt?",
 	} {
+		if _, err := os.Stat(filepath.Join(tr.root, p)); err == nil {
+			continue // a file system for which these are the same name
+		}
 		if _, _, err := read(w, p); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%q: message %q does not say %q", p, err, says)
 		}
