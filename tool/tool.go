@@ -96,7 +96,7 @@ type Output struct {
 
 // SourceRead is a range of lines that a call showed to the model.
 type SourceRead struct {
-	// Path is relative to the workspace root, with slashes (see workspace.Place.Display).
+	// Path is relative to the workspace root, with slashes (see workspace.File.Display), shown by workspace.Escape.
 	Path string
 	// From and To count from 1; To 0 means the end of the file.
 	From, To int64
