@@ -149,7 +149,7 @@ func TestFirstResultsAreTheRightOnesForAnyLimit(t *testing.T) {
 func TestWalkStopsSoonAfterTheReaderHasEnough(t *testing.T) {
 	t.Parallel()
 	tree := map[string]string{}
-	for i := range 3000 {
+	for i := range 900 {
 		tree[fmt.Sprintf("d%02d/f%04d", i/100, i)] = ""
 	}
 	var visited atomic.Int64
