@@ -63,14 +63,8 @@ func (e *PathError) Error() string {
 	if e.Path == "" {
 		return e.Message
 	}
-	return fmt.Sprintf("%q: %s", quotable(e.Path), e.Message)
+	return `"` + e.Path + `": ` + e.Message
 }
-
-// quotable keeps %q from escaping what Escape has escaped already.
-type quotable string
-
-// Format writes the text between double quotes as it is.
-func (q quotable) Format(s fmt.State, _ rune) { fmt.Fprintf(s, `"%s"`, string(q)) }
 
 func fail(code Code, p, format string, args ...any) *PathError {
 	return &PathError{Code: code, Path: Escape(p), Message: fmt.Sprintf(format, args...)}
