@@ -20,7 +20,7 @@ func newSecrets(key string, values []string) secrets {
 	var pairs []string
 	add := func(secret string) {
 		forms := []string{secret, url.QueryEscape(secret), url.PathEscape(secret), string(AppendText(nil, secret)),
-			strings.ReplaceAll(string(AppendText(nil, secret)), "/", `\/`)}
+			strings.ReplaceAll(string(AppendText(nil, secret)), "/", `\/`), escapeHTML(string(AppendText(nil, secret)))}
 		if len(secret) >= shortest {
 			forms = append(forms, base64Cores(secret)...)
 		}
@@ -39,6 +39,11 @@ func newSecrets(key string, values []string) secrets {
 		}
 	}
 	return secrets{strings.NewReplacer(pairs...)}
+}
+
+// escapeHTML returns the text of a JSON string as encoders write it that expect it inside a web page.
+func escapeHTML(text string) string {
+	return strings.NewReplacer("<", `\u003c`, ">", `\u003e`, "&", `\u0026`).Replace(text)
 }
 
 // base64Cores returns the characters that secret has in base64 at each of the three alignments it can have inside a
