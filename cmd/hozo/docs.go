@@ -31,7 +31,6 @@ func (p *program) docsCommand() *cobra.Command {
 // commandPages returns a Markdown page for each visible command, by file name.
 func commandPages(root *cobra.Command) map[string][]byte {
 	root.InitDefaultHelpCmd()
-	root.InitDefaultCompletionCmd()
 	pages := map[string][]byte{}
 	addPages(pages, root)
 	return pages

@@ -23,19 +23,15 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"hozo": main})
 }
 
-// The scripts in testdata/script are the program as its users see it. Those whose names begin with job_, run_ or
-// credentials_ are part of the upgrade gate.
+// The scripts in testdata/script are the program as its users see it. Those whose names begin with job_ or run_ are part
+// of the upgrade gate.
 
 func TestScript(t *testing.T) {
-	runScripts(t, func(name string) bool { return !gated(name, "job_", "run_", "credentials_") })
+	runScripts(t, func(name string) bool { return !gated(name, "job_", "run_") })
 }
 
 func TestSmokeRunScript(t *testing.T) {
 	runScripts(t, func(name string) bool { return gated(name, "job_", "run_") })
-}
-
-func TestSmokeCredentialsScript(t *testing.T) {
-	runScripts(t, func(name string) bool { return gated(name, "credentials_") })
 }
 
 func gated(name string, prefixes ...string) bool {

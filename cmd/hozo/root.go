@@ -38,8 +38,9 @@ Exit codes: 0 completed, 1 failed, 2 wrong usage, 3 the job or the agent is refu
 	root.SetIn(p.stdin)
 	root.SetOut(p.stdout)
 	root.SetErr(p.stderr)
-	root.CompletionOptions.HiddenDefaultCmd = false
-	root.AddCommand(p.jobCommand(), p.runCommand(), p.agentCommand(), p.modelsCommand(), p.toolsCommand(), p.schemaCommand(), p.versionCommand(), p.docsCommand())
+	root.CompletionOptions.DisableDefaultCmd = true
+	root.AddCommand(p.jobCommand(), p.runCommand(), p.agentCommand(), p.modelsCommand(), p.toolsCommand(), p.schemaCommand(), p.versionCommand(),
+		p.completionCommand(), p.docsCommand())
 	root.InitDefaultHelpCmd()
 	return root
 }

@@ -1,0 +1,45 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// wantNoCanaryInProcesses looks at the job process that works in dir: its arguments, its environment, and those of every
+// process below it.
+func wantNoCanaryInProcesses(t *testing.T, dir string) {
+	t.Helper()
+	found := false
+	processes, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, process := range processes {
+		arguments, err := os.ReadFile(process + "/cmdline")
+		if err != nil {
+			continue // it has ended
+		}
+		if where, err := os.Readlink(process + "/cwd"); err != nil || where != dir {
+			continue
+		}
+		wantNoCanary(t, "the arguments of "+process, string(arguments))
+		if !strings.Contains(string(arguments), "--supervised") {
+			continue // the program that was given the key
+		}
+		found = true
+		environment, err := os.ReadFile(process + "/environ")
+		if err != nil {
+			t.Error(err)
+		}
+		wantNoCanary(t, fmt.Sprintf("the environment of %s", process), string(environment))
+		if variables := strings.Split(strings.TrimRight(string(environment), "\x00"), "\x00"); len(variables) != 1 {
+			t.Errorf("the environment of the job process is %q", variables)
+		}
+	}
+	if !found {
+		t.Error("no job process was found")
+	}
+}
