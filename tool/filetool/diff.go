@@ -33,7 +33,7 @@ func (m *edited) diff() string {
 		d.hunk(h, next)
 	}
 	if d.left > 0 {
-		fmt.Fprintf(&d.out, "… %s of the diff not shown\n", plural(int64(d.left), "more line"))
+		fmt.Fprintf(&d.out, "… %s of the diff are not shown\n", plural(int64(d.left), "more line"))
 	}
 	return d.out.String()
 }

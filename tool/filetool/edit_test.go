@@ -185,6 +185,27 @@ func TestEditShowsADiff(t *testing.T) {
 	}
 }
 
+func TestEditShowsAtMostSoMuchOfADiff(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.put(t, "out/f", "mark\n")
+	long := strings.Repeat("é", 1000) + "\n"
+	got := d.call(t, newEdit(), args{"path": "f", "edits": []replacement{{"mark\n", strings.Repeat(long, 500)}}})
+	if lines := strings.Count(got.Text, "\n"); lines > diffMaxLines+5 || len(got.Text) > 60000 || !strings.Contains(got.Text, "381 more lines of the diff") {
+		t.Errorf("%d lines, %d bytes, end %q", lines, len(got.Text), got.Text[len(got.Text)-60:])
+	}
+}
+
+func TestEditCountsManyMatches(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.put(t, "out/f", strings.Repeat("x\n", 500))
+	got := d.call(t, newEdit(), args{"path": "f", "edits": []replacement{{"x", "y"}}})
+	if want := "at least 100 times (line 1, line 2, line 3, line 4, line 5, …)"; !strings.Contains(got.Text, want) {
+		t.Errorf("got %q", got.Text)
+	}
+}
+
 // FuzzEdit checks that only what was matched changes: the file after an edit is the file before with one stretch
 // exchanged, and in a file with plain line ends an exact edit is a plain replacement.
 func FuzzEdit(f *testing.F) {

@@ -6,7 +6,6 @@
 package filetool
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -71,12 +70,9 @@ func (n *number) UnmarshalJSON(text []byte) error {
 		*n = number(whole)
 		return nil
 	}
-	var f float64
-	if err := json.Unmarshal(text, &f); err != nil {
-		var inRange *strconv.NumError
-		if f, inRange = parseHuge(string(text)); inRange != nil {
-			return err
-		}
+	f, err := strconv.ParseFloat(string(text), 64)
+	if err != nil && !errors.Is(err, strconv.ErrRange) {
+		return fmt.Errorf("%q is not a number", text)
 	}
 	switch {
 	case f >= math.MaxInt64:
@@ -87,15 +83,6 @@ func (n *number) UnmarshalJSON(text []byte) error {
 		*n = number(f)
 	}
 	return nil
-}
-
-// parseHuge reads a number beyond the range of float64 as an infinity.
-func parseHuge(text string) (float64, *strconv.NumError) {
-	f, err := strconv.ParseFloat(text, 64)
-	if e, ok := errors.AsType[*strconv.NumError](err); ok && !errors.Is(e.Err, strconv.ErrRange) {
-		return 0, e
-	}
-	return f, nil
 }
 
 // atLeast returns the number, or fallback if none was given. A number below least is raised to it, with a remark.

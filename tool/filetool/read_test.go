@@ -3,12 +3,14 @@ package filetool
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"image"
 	"image/color"
 	"image/gif"
 	"image/jpeg"
 	"image/png"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -305,6 +307,48 @@ func (c *cancelAfter) Read(p []byte) (int, error) {
 		c.cancel()
 	}
 	return copy(p, "endless\n"), nil
+}
+
+func TestNumbersOfAnySizeAreTaken(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]number{
+		"7": 7, "-3": -3, "10.0": 10, "2.9": 2, "1e3": 1000, "1e30": math.MaxInt64, "-1e30": math.MinInt64, "1e400": math.MaxInt64,
+		"9223372036854775808": math.MaxInt64,
+	} {
+		var got number
+		if err := json.Unmarshal([]byte(text), &got); err != nil || got != want {
+			t.Errorf("%s: got %d, %v", text, got, err)
+		}
+	}
+	var got number
+	if err := json.Unmarshal([]byte(`"x"`), &got); err == nil {
+		t.Error("a string was taken for a number")
+	}
+}
+
+func TestWebPSizes(t *testing.T) {
+	t.Parallel()
+	chunk := func(kind, body string) []byte {
+		return []byte("RIFF\x16\x00\x00\x00WEBP" + kind + "\x0a\x00\x00\x00" + body)
+	}
+	tests := []struct {
+		name string
+		data []byte
+		want image.Point
+	}{
+		{"lossless", chunk("VP8L", "\x2f\x06\x00\x01\x00\x00\x00\x00\x00\x00"), image.Pt(7, 5)},
+		{"lossy", chunk("VP8 ", "\x00\x00\x00\x9d\x01\x2a\x07\x00\x05\x00"), image.Pt(7, 5)},
+		{"extended", chunk("VP8X", "\x00\x00\x00\x00\x06\x00\x00\x04\x00\x00"), image.Pt(7, 5)},
+		{"lossy without its mark", chunk("VP8 ", "\x00\x00\x00\x9d\x01\x2b\x07\x00\x05\x00"), image.Point{}},
+		{"lossless without its mark", chunk("VP8L", "\x2e\x06\x00\x01\x00\x00\x00\x00\x00\x00"), image.Point{}},
+		{"unknown", chunk("ABCD", strings.Repeat("\x00", 10)), image.Point{}},
+	}
+	for _, tt := range tests {
+		got, err := checkWebP(tt.data)
+		if got != tt.want || (err != nil) != (tt.want == image.Point{}) {
+			t.Errorf("%s: got %v, %v", tt.name, got, err)
+		}
+	}
 }
 
 func TestReadOfAGrowingFileHasAnEnd(t *testing.T) {
