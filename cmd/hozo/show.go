@@ -187,11 +187,7 @@ func (s *show) redraw() {
 		return
 	}
 	s.erase()
-	text := []rune(s.status())
-	if width := s.width() - 1; len(text) > width {
-		text = text[:max(0, width)]
-	}
-	io.WriteString(s.err, s.style.dim(string(text)))
+	io.WriteString(s.err, s.style.dim(cutToWidth(s.status(), s.width()-1)))
 	s.drawn = true
 }
 
@@ -202,8 +198,10 @@ func (s *show) status() string {
 	if len(s.active) > 0 {
 		c := s.calls[s.active[len(s.active)-1]]
 		parts = append(parts, strings.TrimSpace(c.tool+" "+c.input))
+	} else if t.model.Simulated {
+		parts = append(parts, "waiting for the script")
 	} else {
-		parts = append(parts, "waiting for "+modelName(t.model))
+		parts = append(parts, "waiting for the model")
 	}
 	parts = append(parts, count(t.calls, "call"), count(len(t.files), "file"),
 		fmt.Sprintf("%s in %s out", thousands(t.usage.Tokens.Prompt()), thousands(t.usage.Tokens.Output)), costText(t.model, t.usage))

@@ -108,3 +108,17 @@ func thousands(n int64) string {
 	}
 	return digits
 }
+
+// cutToWidth returns the beginning of text that fits into a number of columns. Characters that may be two columns wide are
+// counted as such: a line that is a little short does no harm.
+func cutToWidth(text string, columns int) string {
+	for i, r := range text {
+		if columns--; r >= 0x1100 {
+			columns--
+		}
+		if columns < 0 {
+			return text[:i]
+		}
+	}
+	return text
+}
