@@ -209,7 +209,11 @@ func (r *run) settle(c *call) llm.Part {
 		}
 		r.emit(data)
 	}
-	c.span.end(success, map[string]any{"bytes": len(text), "code": c.code})
+	c.span.attributes["bytes"] = len(text)
+	if c.code != "" {
+		c.span.attributes["code"] = c.code
+	}
+	c.span.end(success, nil)
 	content := []llm.Part{llm.TextPart(text)}
 	for i := range c.result.Images {
 		content = append(content, llm.Part{Type: llm.PartImage, Image: &c.result.Images[i]})
