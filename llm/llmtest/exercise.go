@@ -76,6 +76,7 @@ func Exercise(t *testing.T, s Setup) {
 		{"a fault inside the stream is an error", exerciseStreamFault},
 		{"what had arrived is returned with the error", exercisePartial},
 		{"the cause of the context ends the stream", exerciseAbort},
+		{"nothing is reported after the end of the context", exerciseAbortAtOnce},
 		{"an error of the sink ends the stream", exerciseSink},
 		{"images reach the provider", exerciseImages},
 		{"text of every kind survives both ways", exerciseUnicode},
@@ -356,6 +357,21 @@ func exerciseAbort(t *testing.T, s Setup) {
 	<-closed
 	if _, err := c.Stream(ctx, llm.Call{}, nil); !errors.Is(err, cause) || len(server.Requests()) != 1 {
 		t.Errorf("error %v after %d requests; want the cause and no second request", err, len(server.Requests()))
+	}
+}
+
+// exerciseAbortAtOnce checks that nothing is reported after the end of the context, even if it has been received.
+func exerciseAbortAtOnce(t *testing.T, s Setup) {
+	all := strings.Join(s.Events(Reply{Text: []string{"one", "two", "three"}, Stop: Ends}), "")
+	server := NewServer(t, Stream(all))
+	c := s.open(t, server)
+	appendAll(t, c, llm.UserText("Question?"))
+	cause := errors.New("stopped by the test")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	n := 0
+	_, err := c.Stream(ctx, llm.Call{}, func(llm.Delta) error { n++; cancel(cause); return nil })
+	if !errors.Is(err, cause) || n != 1 {
+		t.Errorf("error %v after %d deltas, want the cause after the first", err, n)
 	}
 }
 

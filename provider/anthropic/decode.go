@@ -91,16 +91,16 @@ func (d *decoder) envelope(e *event) {
 		d.usage.merge(e.usage)
 	}
 	if d.id == "" && len(e.id) > 0 {
-		d.id = wire.Unquote(e.id)
+		d.id = wire.Cut(wire.Unquote(e.id))
 	}
 	if d.model == "" && len(e.model) > 0 {
-		d.model = wire.Unquote(e.model)
+		d.model = wire.Cut(wire.Unquote(e.model))
 	}
 	if len(e.stop) > 0 {
-		d.stop = wire.Unquote(e.stop)
+		d.stop = wire.Cut(wire.Unquote(e.stop))
 	}
 	if len(e.explanation) > 0 {
-		d.explanation = wire.Unquote(e.explanation)
+		d.explanation = wire.Cut(wire.Unquote(e.explanation))
 	}
 }
 
@@ -133,8 +133,13 @@ func (d *decoder) beginCall(index int64, b *block) error {
 	if err != nil {
 		return err
 	}
-	c.ID = wire.Unquote(b.id)
+	if err := d.assembly.CallID(c, b.id); err != nil {
+		return err
+	}
 	if len(b.input) > 0 {
+		if err := d.assembly.Grow(len(b.input)); err != nil {
+			return err
+		}
 		if d.inputs == nil {
 			d.inputs = map[int64][]byte{}
 		}
@@ -310,5 +315,5 @@ func (d *decoder) stopReason() (llm.StopReason, error) {
 	if d.explanation != "" {
 		message += ": " + d.explanation
 	}
-	return "", &llm.Error{Class: class, Code: wire.Cut(d.stop), Message: wire.Cut(message)}
+	return "", &llm.Error{Class: class, Code: d.stop, Message: wire.Cut(message)}
 }

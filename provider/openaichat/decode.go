@@ -25,7 +25,7 @@ type decoder struct {
 	field int
 
 	asked, id, model, finish string
-	refusal                  string
+	refusal                  []byte
 	usage                    counts
 	missingFinish            bool
 	// plain turns the templates off, for tests.
@@ -92,10 +92,10 @@ func (d *decoder) apply(c *chunk) error {
 		d.usage = c.usage
 	}
 	if d.id == "" && len(c.id) > 0 {
-		d.id = wire.Unquote(c.id)
+		d.id = wire.Cut(wire.Unquote(c.id))
 	}
 	if d.model == "" && len(c.model) > 0 {
-		d.model = wire.Unquote(c.model)
+		d.model = wire.Cut(wire.Unquote(c.model))
 	}
 	if c.fault != nil {
 		return wire.StreamError(c.fault)
@@ -107,7 +107,7 @@ func (d *decoder) apply(c *chunk) error {
 		return err
 	}
 	if len(c.choice.finish) > 0 && d.finish == "" {
-		d.finish = wire.Unquote(c.choice.finish)
+		d.finish = wire.Cut(wire.Unquote(c.choice.finish))
 		d.state = max(d.state, wire.Finished)
 	}
 	return nil
@@ -132,7 +132,10 @@ func (d *decoder) applyChoice(c *choice, whole bool) error {
 		}
 	}
 	if len(c.refusal) > 0 {
-		d.refusal += wire.Unquote(c.refusal)
+		d.refusal = append(d.refusal, wire.Unquote(c.refusal)...)
+		if err := d.assembly.Grow(len(c.refusal)); err != nil {
+			return err
+		}
 	}
 	for _, p := range c.calls {
 		if err := d.addPiece(p); err != nil {
@@ -303,7 +306,7 @@ func (d *decoder) end() (llm.StopReason, error) {
 	if d.finish == "" && (!d.done || !d.missingFinish) {
 		return "", wire.Truncated("finish_reason")
 	}
-	stop, fault := stopReason(d.finish, d.refusal)
+	stop, fault := stopReason(d.finish, string(d.refusal))
 	if fault != nil {
 		return "", fault
 	}
@@ -340,6 +343,6 @@ func stopReason(finish, refusal string) (llm.StopReason, error) {
 	case "model_context_window_exceeded":
 		class = llm.ClassContextOverflow
 	}
-	return "", &llm.Error{Class: class, Code: wire.Cut(finish),
+	return "", &llm.Error{Class: class, Code: finish,
 		Message: wire.Cut(fmt.Sprintf("the response ended with finish_reason %q", finish))}
 }

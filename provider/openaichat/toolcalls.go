@@ -15,8 +15,8 @@ func (d *decoder) addPiece(p piece) error {
 			return err
 		}
 	}
-	if c.ID == "" && len(p.id) > 0 {
-		c.ID = wire.Unquote(p.id)
+	if err := d.assembly.CallID(c, p.id); err != nil {
+		return err
 	}
 	if len(p.name) > 0 {
 		if err := d.assembly.CallName(c, p.name); err != nil {

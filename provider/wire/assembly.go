@@ -30,7 +30,7 @@ type part struct {
 	kind      llm.PartType
 	text      strings.Builder
 	field     string
-	signature string
+	signature []byte
 	redacted  bool
 	call      *Call
 }
@@ -57,9 +57,11 @@ type Call struct {
 // Name returns the name of the tool as far as it is known.
 func (c *Call) Name() string { return c.name }
 
-// Complete reports whether the arguments so far are one whole JSON object that holds something.
+// Complete reports whether the arguments so far are one whole JSON object that holds something. It is asked often, so
+// the last byte is looked at before the whole.
 func (c *Call) Complete() bool {
-	return !c.placeholder() && len(c.arguments) > 0 && CheckObject(c.arguments) == nil
+	text := bytes.TrimSpace(c.arguments)
+	return len(text) > 2 && text[len(text)-1] == '}' && !c.placeholder() && CheckObject(text) == nil
 }
 
 // Whole reports whether the arguments so far are one JSON object, even an empty one.
@@ -80,10 +82,17 @@ func NewAssembly(sink llm.Sink) *Assembly {
 	return &Assembly{sink: sink, open: -1}
 }
 
-func (a *Assembly) grow(n int) error {
+func tooLarge(message string) *llm.Error {
+	return &llm.Error{Class: llm.ClassMalformed, Final: true, Message: message, Err: ErrTooLarge}
+}
+
+// partCost is what a part or call is counted as besides its text, so that many small ones are bounded too.
+const partCost = 128
+
+// Grow counts n bytes that are kept of the response and returns an error when they are too many.
+func (a *Assembly) Grow(n int) error {
 	if a.size += n; a.size > MaxAnswer {
-		return &llm.Error{Class: llm.ClassMalformed, Err: ErrTooLarge,
-			Message: fmt.Sprintf("the response is larger than %d bytes", MaxAnswer)}
+		return tooLarge(fmt.Sprintf("the response is larger than %d bytes", MaxAnswer))
 	}
 	return nil
 }
@@ -121,7 +130,7 @@ func (a *Assembly) enter(kind llm.PartType, field string) error {
 	}
 	a.open = len(a.parts)
 	a.parts = append(a.parts, part{kind: kind, field: field})
-	return nil
+	return a.Grow(partCost)
 }
 
 // say reports valid text of the open part and keeps it.
@@ -129,7 +138,7 @@ func (a *Assembly) say(text []byte) error {
 	if len(text) == 0 {
 		return nil
 	}
-	if err := a.grow(len(text)); err != nil {
+	if err := a.Grow(len(text)); err != nil {
 		return err
 	}
 	p := &a.parts[a.open]
@@ -161,9 +170,9 @@ func (a *Assembly) Signature(raw []byte) error {
 	if err := a.enter(llm.PartThinking, ""); err != nil {
 		return err
 	}
-	text := Unquote(raw)
-	a.parts[a.open].signature += text
-	return a.grow(len(text))
+	p := &a.parts[a.open]
+	p.signature = append(p.signature, Unquote(raw)...)
+	return a.Grow(len(raw))
 }
 
 // Redacted adds a thinking part whose text the provider keeps to itself.
@@ -171,13 +180,17 @@ func (a *Assembly) Redacted(raw []byte) error {
 	if err := a.EndPart(); err != nil {
 		return err
 	}
-	a.parts = append(a.parts, part{kind: llm.PartThinking, redacted: true, signature: Unquote(raw)})
-	return a.grow(len(raw))
+	a.parts = append(a.parts, part{kind: llm.PartThinking, redacted: true, signature: []byte(Unquote(raw))})
+	return a.Grow(len(raw) + partCost)
 }
 
 // Repeated reports whether raw is the whole answer text so far once more. A single piece is never a repetition.
 func (a *Assembly) Repeated(raw []byte) bool {
-	return a.texts >= 2 && len(raw) > 0 && Unquote(raw) == a.text()
+	if a.texts < 2 || len(raw) < a.textSize {
+		return false
+	}
+	text := Unquote(raw)
+	return len(text) == a.textSize && text == a.text()
 }
 
 // TextSize returns the size of the answer text so far in bytes.
@@ -196,11 +209,10 @@ func (a *Assembly) text() string {
 // Calls returns the tool calls so far in the order in which they began.
 func (a *Assembly) Calls() []*Call { return a.calls }
 
-// OpenCall begins a tool call. Calls before it that are complete are reported as done.
+// OpenCall begins a tool call. The call before it is reported as done if it is complete.
 func (a *Assembly) OpenCall(slot int64) (*Call, error) {
 	if len(a.calls) >= MaxCalls {
-		return nil, &llm.Error{Class: llm.ClassMalformed, Err: ErrTooLarge,
-			Message: fmt.Sprintf("the response holds more than %d tool calls", MaxCalls)}
+		return nil, tooLarge(fmt.Sprintf("the response holds more than %d tool calls", MaxCalls))
 	}
 	if err := a.EndPart(); err != nil {
 		return nil, err
@@ -208,18 +220,28 @@ func (a *Assembly) OpenCall(slot int64) (*Call, error) {
 	if err := a.openCalls(len(a.calls) - 1); err != nil {
 		return nil, err
 	}
-	for _, c := range a.calls {
-		if !c.done && c.Complete() {
-			if err := a.EndCall(c); err != nil {
-				return nil, err
-			}
+	if n := len(a.calls); n > 0 && a.calls[n-1].Complete() {
+		if err := a.EndCall(a.calls[n-1]); err != nil {
+			return nil, err
 		}
 	}
 	c := &Call{Slot: slot, index: len(a.calls)}
 	a.calls = append(a.calls, c)
 	a.parts = append(a.parts, part{kind: llm.PartToolCall, call: c})
-	return c, nil
+	return c, a.Grow(partCost)
 }
+
+// CallID sets the provider's id of a call that has none yet.
+func (a *Assembly) CallID(c *Call, raw []byte) error {
+	if c.ID != "" || len(raw) == 0 {
+		return nil
+	}
+	c.ID = Unquote(raw)
+	return a.Grow(len(raw))
+}
+
+// longestName is far above the length of any tool's name.
+const longestName = 1024
 
 // CallName adds to the name of a call. A repeated name changes nothing; a name may come in pieces as long as no
 // arguments have come.
@@ -232,7 +254,10 @@ func (a *Assembly) CallName(c *Call, raw []byte) error {
 	default:
 		c.name += piece
 	}
-	return a.grow(len(piece))
+	if len(c.name) > longestName {
+		return tooLarge(fmt.Sprintf("the name of a tool call is longer than %d bytes", longestName))
+	}
+	return nil
 }
 
 // CallArguments adds a piece of the argument text, given as an escaped string.
@@ -251,7 +276,7 @@ func (a *Assembly) argue(c *Call, text []byte) error {
 		c.arguments = c.arguments[:0]
 	}
 	c.arguments = append(c.arguments, text...)
-	if err := a.grow(len(text)); err != nil {
+	if err := a.Grow(len(text)); err != nil {
 		return err
 	}
 	if c.placeholder() {
@@ -345,9 +370,9 @@ func (a *Assembly) Parts() []llm.Part {
 		switch {
 		case p.call != nil:
 			parts = append(parts, llm.Part{Type: llm.PartToolCall, ToolCall: p.call.finished()})
-		case p.text.Len() > 0 || p.signature != "" || p.redacted:
+		case p.text.Len() > 0 || len(p.signature) > 0 || p.redacted:
 			parts = append(parts, llm.Part{Type: p.kind, Text: p.text.String(), Field: p.field,
-				Signature: p.signature, Redacted: p.redacted})
+				Signature: string(p.signature), Redacted: p.redacted})
 		}
 	}
 	return parts

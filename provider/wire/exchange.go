@@ -49,12 +49,12 @@ func Decode(r io.Reader, d Decoder) (llm.Response, error) {
 	var events Events
 	events.Reset(r)
 	defer events.Close()
-	return d.Close(pump(&events, d, func() {}))
+	return d.Close(pump(context.Background(), &events, d, func() {}))
 }
 
 // pump feeds events to d until the response is done, the input ends or something fails. finished is called once, when
-// the finish mark has come.
-func pump(events *Events, d Decoder, finished func()) error {
+// the finish mark has come. After ctx has ended nothing more is decoded, even if it has been received.
+func pump(ctx context.Context, events *Events, d Decoder, finished func()) error {
 	told := false
 	for {
 		ev, err := events.Next()
@@ -65,6 +65,8 @@ func pump(events *Events, d Decoder, finished func()) error {
 			return nil
 		case err != nil:
 			return err
+		case ctx.Err() != nil:
+			return ctx.Err()
 		}
 		if err := d.Event(ev); err != nil {
 			return &decodeError{err}
@@ -120,9 +122,13 @@ func (e *Endpoint) exchange(ctx context.Context, header http.Header, body Body, 
 		err = &decodeError{Malformed("the answer is a web page, not an answer of the API; "+
 			"check the base URL and any proxy in between", nil)}
 	default:
-		err = stream(answer, src, d)
+		err = stream(ctx, answer, src, d)
 	}
-	return settle(ctx, d, err)
+	response, err := settle(ctx, d, err)
+	if f, ok := errors.AsType[*llm.Error](err); ok && f == err && f.RequestID == "" {
+		f.RequestID = requestID(answer.Header)
+	}
+	return response, err
 }
 
 // settle closes the decoder with the fault in the words of the contract.
@@ -147,7 +153,7 @@ func Stopped(err error) error {
 
 // stream reads the events. Once the finish mark has come, a fault of the connection no longer matters, except a
 // compressed body that does not check out.
-func stream(answer *http.Response, src io.Reader, d Decoder) error {
+func stream(ctx context.Context, answer *http.Response, src io.Reader, d Decoder) error {
 	var events Events
 	events.Reset(src)
 	defer events.Close()
@@ -162,7 +168,7 @@ func stream(answer *http.Response, src io.Reader, d Decoder) error {
 			grace = time.AfterFunc(finishGrace, func() { _ = answer.Body.Close() })
 		}
 	}
-	err := pump(&events, d, arm)
+	err := pump(ctx, &events, d, arm)
 	if err == nil && d.State() != Done {
 		return nil
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -367,7 +368,7 @@ func TestAServerThatKeepsTheConnectionOpenIsLeftAfterAGrace(t *testing.T) {
 			r, w := io.Pipe()
 			go func() { _, _ = io.WriteString(w, events("x", last)) }()
 			d := &toy{}
-			err := stream(&http.Response{Body: r}, r, d)
+			err := stream(t.Context(), &http.Response{Body: r}, r, d)
 			if err != nil || d.text != "x" || time.Since(began) != finishGrace {
 				t.Errorf("%s: text %q, error %v after %s; want success after %s", last, d.text, err, time.Since(began), finishGrace)
 			}
@@ -411,4 +412,28 @@ func TestASinkThatPanicsLeavesNoConnectionBehind(t *testing.T) {
 		})
 	}()
 	<-closed
+}
+
+func TestACertificateThatDoesNotCheckOutIsNotTriedAgain(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the request arrived") }))
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	e, err := NewEndpoint(llm.Account{BaseURL: server.URL}, "", "/chat", testAuth, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = e.Exchange(t.Context(), e.header, nil, &toy{})
+	if f, ok := errors.AsType[*llm.Error](err); !ok || f.Class != llm.ClassConnection || f.Retryable() {
+		t.Errorf("error %v, want a connection error that is final", err)
+	}
+}
+
+func TestTheIDOfTheRequestIsInTheError(t *testing.T) {
+	t.Parallel()
+	_, err := send(t, t.Context(), &toy{}, answer(map[string]string{"X-Request-Id": "req_7"}, events("x")))
+	if f, ok := errors.AsType[*llm.Error](err); !ok || f.RequestID != "req_7" || f.Class != llm.ClassTruncated {
+		t.Errorf("error %+v, want the id of the request", f)
+	}
 }

@@ -84,6 +84,10 @@ func (e *Events) Next() (Event, error) {
 		}
 		if line.from != line.to {
 			e.field(line)
+			if e.lines == 0 && e.name == (span{}) {
+				// Comments without a blank line must not pile up.
+				e.start = e.next
+			}
 			continue
 		}
 		if e.lines > 0 {

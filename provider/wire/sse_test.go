@@ -226,3 +226,14 @@ func naiveEvents(in string) []pair {
 	}
 	return all
 }
+
+func TestCommentsWithoutBlankLinesDoNotPileUp(t *testing.T) {
+	t.Parallel()
+	var events Events
+	events.Reset(io.MultiReader(strings.NewReader(strings.Repeat(": ping\n", 100_000)), strings.NewReader("data: a\n\n")))
+	ev, err := events.Next()
+	if err != nil || string(ev.Data) != "a" || len(events.buf) > keptBuffer {
+		t.Errorf("data %q, error %v, with a buffer of %d bytes", ev.Data, err, len(events.buf))
+	}
+	events.Close()
+}

@@ -16,7 +16,7 @@ const (
 	// MaxEvent is the size of the largest event, line or unstreamed body in bytes.
 	MaxEvent = 16 << 20
 	// MaxAnswer is the size of everything kept of one response in bytes.
-	MaxAnswer = 64 << 20
+	MaxAnswer = 16 << 20
 	// MaxCalls is the number of tool calls that one response may hold.
 	MaxCalls = 1024
 )
