@@ -70,7 +70,11 @@ func (p *program) plainJob(specFile string) error {
 	}
 	ctx, stop := abortOnSignals(func() { os.Exit(130) })
 	defer stop()
-	handle, err := startDocument(ctx, rt, data)
+	spec, err := job.Parse(data)
+	if err == nil {
+		p.logFor(spec)
+	}
+	handle, err := startDocument(ctx, rt, data, spec, err)
 	if err != nil {
 		if failed := jobproc.WriteRefusal(p.stdout, err); failed != nil {
 			return &exitError{code: 1, err: failed}
@@ -84,10 +88,9 @@ func (p *program) plainJob(specFile string) error {
 	return exitWith(outcome.ExitCode())
 }
 
-// startDocument starts the job of a document. A refusal lists what the document breaks in form and in meaning together,
-// each with its place in the text: that takes a second look, which only a refused document pays for.
-func startDocument(ctx context.Context, rt *kernel.Runtime, data []byte) (job.Handle, error) {
-	spec, err := job.Parse(data)
+// startDocument starts the job of a document that was parsed. A refusal lists what the document breaks in form and in
+// meaning together, each with its place in the text: that takes a second look, which only a refused document pays for.
+func startDocument(ctx context.Context, rt *kernel.Runtime, data []byte, spec *job.Spec, err error) (job.Handle, error) {
 	if err == nil {
 		var handle job.Handle
 		if handle, err = rt.Start(ctx, spec, job.Ports{}); err == nil {
