@@ -89,6 +89,23 @@ func newSet(tools []Tool) *Set {
 	return s
 }
 
+// With returns a set that holds more tools after those of s. A name that is taken already, by a kernel tool or twice
+// among more, is an error: no tool from outside stands in for another.
+func (s *Set) With(more ...Tool) (*Set, error) {
+	all := slices.Concat(s.tools, more)
+	seen := make(map[string]bool, len(all))
+	for i := range all {
+		if err := all[i].checkBody(); err != nil {
+			return nil, err
+		}
+		if seen[all[i].Name] {
+			return nil, fmt.Errorf("tool %q: the name is taken", all[i].Name)
+		}
+		seen[all[i].Name] = true
+	}
+	return newSet(all), nil
+}
+
 // Len returns the number of tools.
 func (s *Set) Len() int { return len(s.tools) }
 
@@ -120,10 +137,16 @@ func (s *Set) Specs() []llm.ToolSpec {
 
 // check reports the first thing that keeps t from being registered.
 func (t *Tool) check() error {
+	if !kernelName(t.Name) {
+		return fmt.Errorf("tool %q: the name must match [a-z][a-z0-9_]* and have at most 64 bytes", t.Name)
+	}
+	return t.checkBody()
+}
+
+// checkBody is check without the rule for the name.
+func (t *Tool) checkBody() error {
 	b := t.Boundary
 	switch {
-	case !kernelName(t.Name):
-		return fmt.Errorf("tool %q: the name must match [a-z][a-z0-9_]* and have at most 64 bytes", t.Name)
 	case strings.TrimSpace(t.Description) == "":
 		return fmt.Errorf("tool %q has no description", t.Name)
 	case t.Effect != EffectRead && t.Effect != EffectWrite && t.Effect != EffectExternal:
@@ -131,7 +154,7 @@ func (t *Tool) check() error {
 	case b.Reads == "" || b.Writes == "" || b.Network == "" || b.Processes == "" || b.Secrets == "":
 		return fmt.Errorf("tool %q: every field of its security boundary must be filled in (write \"none\")", t.Name)
 	case t.Run == nil || t.compiled == nil || len(t.InputSchema) == 0:
-		return fmt.Errorf("tool %q was not made with tool.New", t.Name)
+		return fmt.Errorf("tool %q was not made with New or Raw", t.Name)
 	}
 	return nil
 }
