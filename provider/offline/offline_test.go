@@ -306,7 +306,7 @@ func TestATreeTooLargeForOneListing(t *testing.T) {
 		}
 	}
 	s := run(t, tree(t, files))
-	has(t, s.report, "Files: **601**", "**The listing was cut**: The first ", "Each directory at the top was then listed by itself", "| Go | 600 |", "**Large**")
+	has(t, s.report, "Files: **601** in 4 directories", "**The listing was cut**: The first ", "Each directory at the top was then listed by itself", "| Go | 600 |", "**Large**")
 }
 
 func TestNamesOfFilesCannotBreakTheReport(t *testing.T) {

@@ -200,6 +200,66 @@ func tally(v any) ([]any, error) {
 	return tallied, err
 }
 
+// sumBy adds the numbers of one list under the keys of another of the same length.
+func sumBy(keys, numbers any) (map[string]any, error) {
+	names, err := texts(keys)
+	if err != nil {
+		return nil, err
+	}
+	amounts, err := texts(numbers)
+	if err != nil {
+		return nil, err
+	}
+	if len(names) != len(amounts) {
+		return nil, fmt.Errorf("sumBy wants as many numbers as keys, not %d and %d", len(amounts), len(names))
+	}
+	sums := make(map[string]int)
+	for i, name := range names {
+		n, err := toInt(amounts[i])
+		if err != nil {
+			return nil, err
+		}
+		sums[name] += n
+	}
+	all := make(map[string]any, len(sums))
+	for name, n := range sums {
+		all[name] = n
+	}
+	return all, nil
+}
+
+// relabel replaces each text by what a dictionary says, and those it does not know by other.
+func relabel(words map[string]any, other string, v any) ([]string, error) {
+	list, err := texts(v)
+	labels := make([]string, len(list))
+	for i, s := range list {
+		labels[i] = other
+		if word, ok := words[s].(string); ok {
+			labels[i] = word
+		}
+	}
+	return labels, err
+}
+
+// sortNumeric sorts texts by the number that they begin with, those without one first.
+func sortNumeric(v any) ([]string, error) {
+	list, err := texts(v)
+	number := func(s string) int {
+		end := strings.IndexFunc(s, func(r rune) bool { return r < '0' || r > '9' })
+		if end < 0 {
+			end = len(s)
+		}
+		n, err := strconv.Atoi(s[:end])
+		if err != nil {
+			return -1
+		}
+		return n
+	}
+	sorted := slices.Clone(list)
+	slices.SortStableFunc(sorted, func(a, b string) int { return cmp.Compare(number(a), number(b)) })
+	return sorted, err
+}
+
 // translate replaces each text by what a dictionary says and drops those it does not know.
 func translate(words map[string]any, v any) ([]any, error) {
 	list, err := texts(v)

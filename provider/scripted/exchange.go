@@ -127,8 +127,7 @@ func (e *exchange) Stream(ctx context.Context, call llm.Call, sink llm.Sink) (ll
 	if e.scene.last == nil || e.scene.last.Role == llm.RoleAssistant || len(e.scene.pending) > 0 {
 		return llm.Response{}, invalid(errors.New("the last message of a request must be from the user or hold all tool results"))
 	}
-	e.scene.call, e.scene.alive, e.scene.ticks, e.scene.depth = call, ctx.Err, 0, 0
-	e.scene.attempt++
+	e.scene.begin(ctx, call)
 	size := e.request(call)
 	r, err := e.provider.next(&e.scene)
 	if err != nil {

@@ -16,24 +16,28 @@ import (
 )
 
 // plainFunctions are the template functions that depend on their arguments alone. The value a function works on comes
-// last, so that functions can be chained. Where a text is wanted, the functions of path names also take a list and then
-// work on each element.
+// last, so that functions can be chained. Where a text is wanted, those of path names and the trimming ones also take a list
+// and then work on each element.
 func plainFunctions() template.FuncMap {
 	return template.FuncMap{
 		// Texts.
 		"lower": strings.ToLower, "upper": strings.ToUpper, "trim": strings.TrimSpace,
-		"trimPrefix": func(prefix, s string) string { return strings.TrimPrefix(s, prefix) },
-		"trimSuffix": func(suffix, s string) string { return strings.TrimSuffix(s, suffix) },
-		"hasPrefix":  func(prefix, s string) bool { return strings.HasPrefix(s, prefix) },
-		"hasSuffix":  func(suffix, s string) bool { return strings.HasSuffix(s, suffix) },
-		"contains":   contains,
-		"replace":    replace, "repeat": repeat, "truncate": truncate, "oneLine": oneLine, "indent": indent,
+		"trimPrefix": func(prefix string, v any) (any, error) {
+			return eachText(func(s string) string { return strings.TrimPrefix(s, prefix) })(v)
+		},
+		"trimSuffix": func(suffix string, v any) (any, error) {
+			return eachText(func(s string) string { return strings.TrimSuffix(s, suffix) })(v)
+		},
+		"hasPrefix": func(prefix, s string) bool { return strings.HasPrefix(s, prefix) },
+		"hasSuffix": func(suffix, s string) bool { return strings.HasSuffix(s, suffix) },
+		"contains":  contains,
+		"replace":   replace, "repeat": repeat, "truncate": truncate, "oneLine": oneLine, "indent": indent,
 		"lines": lines,
 		"split": func(separator, s string) []string { return strings.Split(s, separator) },
 		"join":  join, "json": toJSON, "parseJSON": fromJSON, "validJSON": func(s string) bool { return json.Valid([]byte(s)) }, "quote": strconv.Quote,
 		"print": printValues, "printf": printFormat,
 		// Expressions (RE2).
-		"match": matches, "capture": capture, "captures": captures, "replaceAll": replaceAll,
+		"match": matches, "capture": capture, "captures": captures, "replaceAll": replaceAll, "quoteMeta": regexp.QuoteMeta,
 		"filter": func(expr string, list any) ([]string, error) { return sieve(expr, list, true) },
 		"reject": func(expr string, list any) ([]string, error) { return sieve(expr, list, false) },
 		// Path names.
@@ -41,8 +45,8 @@ func plainFunctions() template.FuncMap {
 		// Lists.
 		"list": func(v ...any) []any { return v }, "append": appendTo, "concat": concat,
 		"head": head, "tail": tail, "first": first, "last": last,
-		"sort": sortTexts, "unique": unique, "reverse": reverse, "sortBy": sortBy, "pluck": pluck,
-		"tally": tally, "translate": translate,
+		"sort": sortTexts, "sortNumeric": sortNumeric, "unique": unique, "reverse": reverse, "sortBy": sortBy, "pluck": pluck,
+		"tally": tally, "sumBy": sumBy, "translate": translate, "relabel": relabel,
 		// Dictionaries.
 		"dict": dict, "set": set, "get": get, "keys": keys,
 		// Numbers.
@@ -315,13 +319,20 @@ func replaceAll(expr, with, s string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	size, groups := len(s), strings.Count(with, "$")
-	for _, at := range re.FindAllStringIndex(s, -1) {
-		if size += len(with) + groups*(at[1]-at[0]); size > maxText {
+	var out []byte
+	end, groups := 0, strings.Count(with, "$")
+	for _, at := range re.FindAllStringSubmatchIndex(s, -1) {
+		out = append(out, s[end:at[0]]...)
+		end = at[1]
+		// One expansion may use the match many times, so its size is bounded before it is made.
+		if len(with)+groups*(at[1]-at[0]) > 4*maxText {
+			return "", errTooLong
+		}
+		if out = re.ExpandString(out, with, s, at); len(out) > maxText {
 			return "", errTooLong
 		}
 	}
-	return re.ReplaceAllString(s, with), nil
+	return checked(string(append(out, s[end:]...)))
 }
 
 // sieve returns the elements that match, or those that do not.

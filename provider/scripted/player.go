@@ -43,7 +43,7 @@ func (r *response) cast(s *scene) ([]castPart, error) {
 			return nil, err
 		}
 		for index, item := range items {
-			s.item, s.index = item, index
+			s.on(item, index)
 			text, err := s.partText(p)
 			if err != nil {
 				return nil, err

@@ -2,6 +2,7 @@ package scripted
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -28,9 +29,11 @@ type scene struct {
 	item    string
 	index   int
 
-	ticks     int
-	depth     int          // of include
-	alive     func() error // reports that the request was given up
+	ticks     int // spent
+	maxTicks  int
+	depth     int               // of include
+	included  map[string]string // what snippets gave for this request and item
+	alive     func() error      // reports that the request was given up
 	templates *template.Template
 }
 
@@ -145,6 +148,22 @@ func (s *scene) lastText() string {
 	return string(b)
 }
 
+// begin prepares the scene for one more request.
+func (s *scene) begin(ctx context.Context, call llm.Call) {
+	s.call, s.alive = call, ctx.Err
+	s.ticks, s.depth, s.included = 0, 0, nil
+	s.attempt++
+	s.on("", 0)
+}
+
+// on sets the item of "each" that templates see.
+func (s *scene) on(item string, index int) {
+	if s.included == nil || s.item != item || s.index != index {
+		s.included = make(map[string]string)
+	}
+	s.item, s.index = item, index
+}
+
 // render returns the text of t, executed if it is a template.
 func (s *scene) render(t text) ([]byte, error) {
 	if t.template == "" {
@@ -166,7 +185,7 @@ func (s *scene) bind(script *Script) error {
 	if err != nil {
 		return err
 	}
-	s.templates = bound.Funcs(s.functions())
+	s.templates, s.maxTicks = bound.Funcs(s.functions()), script.maxTicks
 	return nil
 }
 
@@ -205,8 +224,8 @@ func joinSystem(o *llm.Opening) string {
 
 // tick spends one step of a template.
 func (s *scene) tick() (string, error) {
-	if s.ticks++; s.ticks > maxTicks {
-		return "", fmt.Errorf("the template takes more than %d steps", maxTicks)
+	if s.ticks++; s.ticks > s.maxTicks {
+		return "", fmt.Errorf("the templates take more than %d steps", s.maxTicks)
 	}
 	if s.alive != nil {
 		return "", s.alive()
@@ -225,11 +244,19 @@ func (s *scene) include(name string, data ...any) (string, error) {
 		return "", fmt.Errorf("snippets are included more than %d deep", deepest)
 	}
 	defer func() { s.depth-- }()
+	// Without data a snippet depends on the exchange alone, so it gives the same each time.
+	if text, ok := s.included[name]; ok && len(data) == 0 {
+		return text, nil
+	}
 	var out output
 	if err := s.templates.ExecuteTemplate(&out, name, firstOf(data)); err != nil {
 		return "", err
 	}
-	return string(out.data), nil
+	text := string(out.data)
+	if len(data) == 0 {
+		s.included[name] = text
+	}
+	return text, nil
 }
 
 func firstOf(values []any) any {

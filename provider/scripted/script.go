@@ -24,6 +24,7 @@ type Script struct {
 	// templates holds every compiled template by the pointer of its place, and the snippets by their names. It is nil if
 	// there is none, which spares most scripts the making of a set.
 	templates *template.Template
+	maxTicks  int // of the templates of one request
 }
 
 // response is one entry of a script's list.
@@ -120,7 +121,7 @@ func parseScript(data []byte, name, base string) (*Script, error) {
 	if root != nil {
 		d := &decoder{findings: found}
 		s = d.script(root)
-		s.templates = d.templates
+		s.templates, s.maxTicks = d.templates, maxTicks
 	}
 	if err := found.list.Err("parse script"); err != nil {
 		return nil, err

@@ -259,6 +259,12 @@ func TestTemplatesSeeTheExchange(t *testing.T) {
 		"tool parameter":  {`{{ takes "read" "path" }} {{ takes "ls" "path" }} {{ takes "grep" "path" }}`, "true false false"},
 		"valid JSON":      {`{{ validJSON "{}" }} {{ validJSON "{" }}`, "true false"},
 		"included text":   {`{{ include "greet" "you" | upper }}`, "HELLO YOU"},
+		"sums":            {`{{ sumBy (list "a" "b" "a") (list 1 "2" 3) | json }}`, `{"a":4,"b":2}`},
+		"labels":          {`{{ list "x" "y" | relabel (dict "x" "1") "-" | join "," }}`, "1,-"},
+		"by number":       {`{{ list "10 a" "9 b" "c" | sortNumeric | join "," }}`, "c,9 b,10 a"},
+		"trimmed list":    {`{{ list "a/b" "c" | trimPrefix "a/" | join "," }}`, "b,c"},
+		"quoted pattern":  {`{{ match (quoteMeta "a.c") "abc" }}`, "false"},
+		"replaced groups": {`{{ replaceAll "(.)-(.)" "$2$1" "a-b x c-d" }}`, "ba x dc"},
 		"snippet":         {`{{ template "greet" "you" }}`, "hello you"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -305,9 +311,14 @@ func TestATemplateThatFailsIsAnErrorOfTheRequest(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			k := open(t, `
+			s, err := scripted.Parse([]byte(`
 snippets: {again: '{{ include "again" }}', `+doubling(40)+`}
-responses: [{name: bad, text: `+string(source)+`}]`)
+responses: [{name: bad, text: `+string(source)+`}]`), "test.yaml")
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.LimitSteps(20_000)
+			k := begin(t, s.Provider())
 			_, err = k.stream()
 			if class(t, err) != llm.ClassInvalidRequest || !strings.Contains(err.Error(), tc.want) ||
 				!strings.Contains(err.Error(), "response 0 (bad)") {

@@ -16,7 +16,7 @@ import (
 // maxTicks, so that no template runs for ever; and no text or list that a function makes, and no output, grows beyond
 // its limit. The walls are put up by rewriting the parsed tree: see fence.
 const (
-	maxTicks = 250_000
+	maxTicks = 1_000_000
 	maxText  = 4 << 20
 	maxList  = 200_000
 )
