@@ -26,6 +26,7 @@ type decoder struct {
 
 	asked, id, model, finish string
 	refusal                  []byte
+	details                  []detail
 	usage                    counts
 	missingFinish            bool
 	// plain turns the templates off, for tests.
@@ -147,6 +148,15 @@ func (d *decoder) applyChoice(c *choice, whole bool) error {
 
 // applyThinking takes the thinking of one event from one place, although some servers send it in several.
 func (d *decoder) applyThinking(c *choice) error {
+	heard := d.field >= 0 && len(c.thinking[d.field].raw) > 0
+	for i := range c.thinking {
+		heard = heard || len(c.thinking[i].raw) > 0
+	}
+	if len(c.details) > 0 {
+		if err := d.applyDetails(c.details, heard); err != nil {
+			return err
+		}
+	}
 	if d.field >= 0 && len(c.thinking[d.field].raw) > 0 {
 		return d.think(d.field, c.thinking[d.field].raw)
 	}
@@ -154,9 +164,6 @@ func (d *decoder) applyThinking(c *choice) error {
 		if len(c.thinking[i].raw) > 0 {
 			return d.think(i, c.thinking[i].raw)
 		}
-	}
-	if len(c.details) > 0 {
-		return d.applyDetails(c.details)
 	}
 	return nil
 }
@@ -168,42 +175,26 @@ func (d *decoder) think(field int, raw []byte) error {
 	return d.assembly.Thinking(thinkingFields[d.field], raw)
 }
 
-// applyDetails takes thinking from a list of typed entries.
-func (d *decoder) applyDetails(list []byte) error {
+// applyDetails keeps a list of typed entries, and takes their thinking unless it was heard elsewhere.
+func (d *decoder) applyDetails(list []byte, heard bool) error {
 	var l wire.Lexer
 	l.Reset(list)
 	if !l.Array() {
 		return nil
 	}
 	for l.Elem() {
-		if t := readDetail(&l); len(t) > 0 {
-			if err := d.assembly.Thinking("reasoning_details", t); err != nil {
-				return err
-			}
+		e := readDetail(&l)
+		if err := d.keepDetail(e); err != nil {
+			return err
+		}
+		if heard {
+			continue
+		}
+		if err := d.assembly.Thinking(detailsField, e.said()); err != nil {
+			return err
 		}
 	}
 	return nil
-}
-
-func readDetail(l *wire.Lexer) []byte {
-	if !l.Object() {
-		return nil
-	}
-	var found []byte
-	for {
-		key, ok := l.Key()
-		if !ok {
-			return found
-		}
-		switch string(key) {
-		case "text", "summary":
-			if t := l.String(); len(t) > 0 {
-				found = t
-			}
-		default:
-			l.Skip()
-		}
-	}
 }
 
 // applyList takes content that came as a list of parts.
@@ -248,7 +239,7 @@ func (d *decoder) applyPart(l *wire.Lexer) error {
 		if nested[0] == '"' {
 			return d.think(0, nested[1:len(nested)-1])
 		}
-		return d.applyDetails(nested)
+		return d.applyDetails(nested, false)
 	}
 	return d.assembly.Text(words)
 }
@@ -290,7 +281,7 @@ func (d *decoder) Close(err error) (llm.Response, error) {
 		stop, err = d.end()
 	}
 	r := llm.Response{
-		Message: llm.Message{Role: llm.RoleAssistant, Parts: d.assembly.Parts(),
+		Message: llm.Message{Role: llm.RoleAssistant, Parts: d.parts(),
 			Origin: llm.Origin{API: API, Model: d.asked}},
 		Stop: stop, RawStop: d.finish, ServedModel: d.model, ID: d.id,
 		UsageReported: d.usage.reported, Billed: d.usage.billed(),
@@ -299,6 +290,24 @@ func (d *decoder) Close(err error) (llm.Response, error) {
 		r.Usage = d.usage.usage()
 	}
 	return r, err
+}
+
+// parts returns the message parts. The proof of the thinking goes with its first part, or is a part of its own where
+// there is no thinking to read.
+func (d *decoder) parts() []llm.Part {
+	parts := d.assembly.Parts()
+	proof := d.proof()
+	if proof == "" {
+		return parts
+	}
+	for i := range parts {
+		if parts[i].Type == llm.PartThinking {
+			parts[i].Signature = proof
+			return parts
+		}
+	}
+	hidden := llm.Part{Type: llm.PartThinking, Signature: proof, Redacted: true, Field: detailsField}
+	return append([]llm.Part{hidden}, parts...)
 }
 
 // end checks that the response is complete and closes its parts.

@@ -245,14 +245,22 @@ func (c *dialog) appendAssistant(b []byte, m llm.Message) []byte {
 	return append(b, '}')
 }
 
-// appendEarlierThinking replays thinking of the same model in the field in which it came.
+// appendEarlierThinking replays thinking of the same model in the field in which it came. Where a proof came with it,
+// the proof is sent instead; it holds the thinking as well.
 func (c *dialog) appendEarlierThinking(b []byte, m llm.Message, same bool) []byte {
 	if !c.dialect.replayThinking {
 		return b
 	}
 	field, text := "", ""
 	for _, p := range m.Parts {
-		if same && p.Type == llm.PartThinking && p.Text != "" && knownField(p.Field) && (field == "" || field == p.Field) {
+		if !same || p.Type != llm.PartThinking {
+			continue
+		}
+		if p.Signature != "" && wire.IsArray(p.Signature) {
+			b = append(b, `,"reasoning_details":`...)
+			return append(b, p.Signature...)
+		}
+		if p.Text != "" && knownField(p.Field) && (field == "" || field == p.Field) {
 			field = p.Field
 			text += p.Text
 		}

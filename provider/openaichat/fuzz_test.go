@@ -23,6 +23,7 @@ func FuzzOpenAIDecode(f *testing.F) {
 	f.Add(part(`"content":"a"`) + part(`"content":"b","content":"c"`) + part(`"content":"d"`) + finish("stop"))
 	f.Add(tool(`{"index":0,"id":"a","function":{"name":"f","arguments":"{}"}}`) + tool(`{"index":0,"function":{"arguments":{"a":[]}}}`))
 	f.Add(part(`"reasoning":"a"`) + part(`"reasoning":{"text":"b"},"reasoning_content":"c"`) + data(`{"error":{"code":429}}`))
+	f.Add(part(`"reasoning_details":[{"type":"a","text":"x","index":0}]`) + part(`"reasoning_details":[{"type":"a","data":"\u00e4","index":0},7,{"type":"b"}]`))
 	f.Fuzz(func(t *testing.T, body string) {
 		r, deltas, err := decode(t, body)
 		if !utf8.ValidString(deltas) {
@@ -34,6 +35,9 @@ func FuzzOpenAIDecode(f *testing.F) {
 		for _, p := range r.Message.Parts {
 			if !utf8.ValidString(p.Text) {
 				t.Errorf("text %q is not valid", p.Text)
+			}
+			if p.Signature != "" && !json.Valid([]byte(p.Signature)) {
+				t.Errorf("proof %q is not JSON", p.Signature)
 			}
 			if c := p.ToolCall; c != nil && (c.Arguments == nil) == (c.ArgumentsError == "") {
 				t.Errorf("call %+v has both or neither of arguments and an error", c)

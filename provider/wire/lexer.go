@@ -340,3 +340,12 @@ func CheckObject(text []byte) error {
 	}
 	return nil
 }
+
+// IsArray reports whether text is one JSON array.
+func IsArray(text string) bool {
+	var l Lexer
+	l.Reset([]byte(text))
+	kind := l.Kind()
+	l.Skip()
+	return kind == '[' && l.End() == nil
+}
