@@ -109,6 +109,9 @@ func (f *accountFlags) known(provider, id string) (job.ProviderConfig, error) {
 	for _, p := range modeltable.Providers() {
 		api, ok := speaks(p.APIs)
 		if !ok {
+			if p.ID == provider && f.baseURL == "" {
+				return job.ProviderConfig{}, usageError("the API of %s (%s) is not supported by this version", p.Name, strings.Join(p.APIs, ", "))
+			}
 			continue
 		}
 		names = append(names, p.ID)
