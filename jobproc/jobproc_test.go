@@ -442,3 +442,54 @@ func TestSmokeCredentialsHaveNoSpellingThatSurvives(t *testing.T) {
 		t.Errorf("a placeholder of two bytes was replaced: %q", got)
 	}
 }
+
+func TestLargeSpecsAndLargeEventsPass(t *testing.T) {
+	t.Parallel()
+	text := strings.Repeat("all work and no play\n", 1<<18) // five megabytes, on one line
+	_, outcome := collect(t, start(t, newRuntime(t, jobproc.Config{}), newSpec("answer "+text)))
+	if outcome.Completed == nil || outcome.Completed.Answer != text {
+		t.Errorf("outcome: %.200v", outcome)
+	}
+}
+
+func TestManyJobsAtOnceDoNotMix(t *testing.T) {
+	t.Parallel()
+	rt := newRuntime(t, jobproc.Config{})
+	var all sync.WaitGroup
+	for i := range 12 {
+		all.Go(func() {
+			spec := newSpec(fmt.Sprintf("answer %d", i))
+			spec.ID = fmt.Sprintf("job-%d", i)
+			h, err := rt.Start(t.Context(), spec, job.Ports{})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			for e := range h.Events() {
+				if e.JobID != spec.ID {
+					t.Errorf("an event of %s reached %s", e.JobID, spec.ID)
+				}
+			}
+			if outcome := h.Wait(); outcome.Completed == nil || outcome.Completed.Answer != fmt.Sprint(i) {
+				t.Errorf("%s: %+v", spec.ID, outcome)
+			}
+		})
+	}
+	all.Wait()
+}
+
+func TestWaitMayBeCalledBySeveral(t *testing.T) {
+	t.Parallel()
+	h := start(t, newRuntime(t, jobproc.Config{}), newSpec("answer yes"))
+	var all sync.WaitGroup
+	for range 3 {
+		all.Go(func() {
+			if outcome := h.Wait(); outcome.Completed == nil || outcome.Completed.Answer != "yes" {
+				t.Errorf("outcome: %+v", outcome)
+			}
+		})
+	}
+	all.Wait()
+	h.Abort("too late")
+	h.Kill()
+}
