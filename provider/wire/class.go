@@ -38,6 +38,8 @@ func classByStatus(status int, r report) llm.Class {
 		return llm.ClassContextOverflow
 	case saysQuota(words, r.code):
 		return llm.ClassQuota
+	case r.code == "content_filter":
+		return llm.ClassRefused
 	}
 	return llm.ClassInvalidRequest
 }
@@ -96,7 +98,8 @@ var (
 	quotaWords = []string{
 		"gousagelimiterror", "freeusagelimiterror", "monthly usage limit reached", "available balance",
 		"insufficient balance", "insufficient quota", "out of budget", "quota exceeded", "exceeded your current quota",
-		"billing", "insufficient credits", "subscription sharing usage limit exceeded",
+		"billing", "insufficient credits", "credit balance is too low", "used all available credits",
+		"monthly spending limit", "reached your specified api usage limits", "subscription sharing usage limit exceeded",
 		"subscription sharing workplace individual usage limit exceeded",
 	}
 	overflowWords = []string{

@@ -33,7 +33,7 @@ func NewEndpoint(a llm.Account, fallback, path string, auth Auth, fixed map[stri
 	}
 	e := &Endpoint{url: address, header: http.Header{
 		"Content-Type":    {"application/json"},
-		"Accept":          {"text/event-stream"},
+		"Accept":          {"application/json"},
 		"Accept-Encoding": {"identity"},
 		"User-Agent":      {"hozo"},
 	}, tags: map[string]string{}}

@@ -437,3 +437,25 @@ func TestTheIDOfTheRequestIsInTheError(t *testing.T) {
 		t.Errorf("error %+v, want the id of the request", f)
 	}
 }
+
+func TestALargeRequestArrivesWhole(t *testing.T) {
+	t.Parallel()
+	big := bytes.Repeat([]byte("0123456789"), 100_000)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil || !bytes.Equal(body, append(append([]byte("{"), big...), '}')) {
+			t.Errorf("%d bytes, error %v", len(body), err)
+		}
+		answer(nil, events("END", "DONE"))(w, r)
+	}))
+	t.Cleanup(server.Close)
+	e, err := NewEndpoint(llm.Account{BaseURL: server.URL}, "", "/chat", testAuth, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if _, err := e.Exchange(t.Context(), e.header, Body{[]byte("{"), big, []byte("}")}, &toy{}); err != nil {
+			t.Error(err)
+		}
+	}
+}

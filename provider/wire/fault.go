@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -71,8 +72,13 @@ type report struct {
 	empty bool
 }
 
-// words returns everything that the report says, for the tables of phrases.
-func (r report) words() string { return normalize(r.kind + " \n " + r.code + " \n " + r.message) }
+// words returns everything that the report says, for the tables of phrases. Addresses are left out: a link to a page
+// about billing says nothing about the error.
+func (r report) words() string {
+	texts := strings.Fields(r.kind + " " + r.code + " " + r.message)
+	said := slices.DeleteFunc(texts, func(word string) bool { return strings.Contains(word, "://") })
+	return normalize(strings.Join(said, " "))
+}
 
 func parseReport(body []byte) report {
 	body = bytes.TrimSpace(body)

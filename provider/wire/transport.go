@@ -1,6 +1,8 @@
 package wire
 
 import (
+	"context"
+	"io"
 	"net"
 	"net/http"
 	"sync"
@@ -13,7 +15,13 @@ import (
 var transport = sync.OnceValue(func() *http.Transport {
 	dialer := &net.Dialer{Timeout: 15 * time.Second, KeepAlive: 30 * time.Second}
 	return &http.Transport{
-		DialContext:            dialer.DialContext,
+		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			c, err := dialer.DialContext(ctx, network, address)
+			if tcp, ok := c.(*net.TCPConn); ok {
+				return pooledConn{tcp}, err
+			}
+			return c, err
+		},
 		ForceAttemptHTTP2:      true,
 		DisableCompression:     true,
 		TLSHandshakeTimeout:    15 * time.Second,
@@ -27,3 +35,16 @@ var transport = sync.OnceValue(func() *http.Transport {
 // CloseIdle closes the connections that no request uses. A process calls it before it ends; tests call it to see that
 // nothing is left.
 func CloseIdle() { transport().CloseIdleConnections() }
+
+// pooledConn sends through a buffer from a pool. Without it, each request with more than a few kilobytes would allocate
+// a copy buffer of its own, which is most of the memory that a long dialog uses per call.
+type pooledConn struct{ *net.TCPConn }
+
+var copyBuffers = sync.Pool{New: func() any { b := make([]byte, 32<<10); return &b }}
+
+// ReadFrom sends everything that r holds.
+func (c pooledConn) ReadFrom(r io.Reader) (int64, error) {
+	buf := copyBuffers.Get().(*[]byte)
+	defer copyBuffers.Put(buf)
+	return io.CopyBuffer(struct{ io.Writer }{c.TCPConn}, struct{ io.Reader }{r}, *buf)
+}
