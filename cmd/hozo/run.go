@@ -171,6 +171,9 @@ func (p *program) refused(f *runFlags, err error) error {
 		if flag := flagOf(found.Pointer); flag != "" {
 			found.Pointer, found.Message = "", flag+": "+found.Message
 		}
+		if found.Code == "price-unknown" {
+			found.Hint = "leave it out, or give the price of the model in a file for --provider-config"
+		}
 		named = append(named, found)
 	}
 	return named.Err("the job is refused")

@@ -43,6 +43,7 @@ type tally struct {
 	calls     int
 	files     map[string]bool
 	usage     job.TotalUsage
+	requests  int64
 	estimated bool
 }
 
@@ -126,9 +127,24 @@ func (s *show) note(e *job.Event) string {
 	case *job.OutputData:
 		t.files[d.Path] = true
 		return fmt.Sprintf("wrote %s (%s bytes)", visibleLine(d.Path), thousands(d.Bytes))
+	case *job.SpanData:
+		return s.span(d)
 	case *job.UsageData:
 		t.usage = d.Total
 		t.estimated = t.estimated || d.Call.Estimated
+	}
+	return ""
+}
+
+// span tells of requests that were made again, and counts those that the usage events do not: they had no answer.
+func (s *show) span(d *job.SpanData) string {
+	switch d.Name {
+	case job.SpanRetry:
+		return s.style.dim(fmt.Sprintf("the request failed (%v) and is made again after %v ms", d.Attributes["class"], d.Attributes["waitMs"]))
+	case job.SpanJob:
+		if n, ok := d.Attributes["requests"].(float64); ok {
+			s.tally.requests = int64(n)
+		}
 	}
 	return ""
 }
@@ -239,9 +255,13 @@ func (s *show) summary(outcome job.Outcome, out string) {
 	}
 	fmt.Fprintln(s.err, head)
 	fmt.Fprintf(s.err, "  %s, %s, %s, %s\n", time.Since(s.begin).Round(10*time.Millisecond), count(int(t.usage.Turns), "turn"),
-		count(t.calls, "tool call"), count(int(t.usage.Requests), "request"))
+		count(t.calls, "tool call"), count(int(max(t.requests, t.usage.Requests)), "request"))
 	for _, path := range outputs {
 		fmt.Fprintf(s.err, "  %s\n", visibleLine(strings.TrimSuffix(out, string(os.PathSeparator))+string(os.PathSeparator)+path))
+	}
+	fmt.Fprintf(s.err, "  model: %s\n", modelName(t.model))
+	if t.usage.Requests == 0 {
+		return // nothing was answered, so nothing is known of tokens and money
 	}
 	u := t.usage.Tokens
 	estimated := ""
@@ -251,7 +271,6 @@ func (s *show) summary(outcome job.Outcome, out string) {
 	fmt.Fprintf(s.err, "  tokens: %s in, %s from cache, %s to cache, %s out%s\n",
 		thousands(u.Input), thousands(u.CacheRead), thousands(u.CacheWrite), thousands(u.Output), estimated)
 	fmt.Fprintf(s.err, "  cost: %s\n", costText(t.model, t.usage))
-	fmt.Fprintf(s.err, "  model: %s\n", modelName(t.model))
 }
 
 func failure(f *job.FailedData) string {

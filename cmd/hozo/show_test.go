@@ -49,7 +49,10 @@ func TestProgressTellsWhatHappened(t *testing.T) {
 			`shell "rm -rf /": blocked: matches rm`},
 		"a result":        {&job.ToolResultData{CallID: "1.0", Tool: "read", Success: true, Summary: "a, lines 1-3"}, "read: a, lines 1-3"},
 		"a failed result": {&job.ToolResultData{CallID: "1.0", Tool: "read", Summary: "no such file"}, "read: no such file"},
-		"a file":          {&job.OutputData{CallID: "1.0", Path: "a\x1b[2J.md", Bytes: 12345}, `wrote a\x1b[2J.md (12,345 bytes)`},
+		"a retry": {&job.SpanData{Name: job.SpanRetry, Attributes: map[string]any{"class": "overloaded", "waitMs": 446, "try": 1}},
+			"the request failed (overloaded) and is made again after 446 ms"},
+		"another span": {&job.SpanData{Name: job.SpanTurn}, ""},
+		"a file":       {&job.OutputData{CallID: "1.0", Path: "a\x1b[2J.md", Bytes: 12345}, `wrote a\x1b[2J.md (12,345 bytes)`},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
