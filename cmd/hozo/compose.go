@@ -96,7 +96,8 @@ func (f *runFlags) setLimits(limits *job.Limits, changed func(string) bool) erro
 	return nil
 }
 
-// readAgent reads an agent's package and compiles it, with every problem of both steps.
+// readAgent reads an agent's package, checks it against the tools of this program and compiles it. What is wrong is named
+// by its place in the file, not by that in the job that would be made of it.
 func readAgent(file string) (job.Definition, error) {
 	if info, err := os.Stat(file); err == nil && info.IsDir() {
 		return job.Definition{}, usageError("%s is a directory; name the agent's file, such as %s", file,
@@ -105,6 +106,13 @@ func readAgent(file string) (job.Definition, error) {
 	agent, problems := catalog.ParseFile(file)
 	if len(problems) > 0 {
 		return job.Definition{}, problems.Err("read the agent")
+	}
+	tools, err := newTools()
+	if err != nil {
+		return job.Definition{}, err
+	}
+	if problems := agent.Check(catalog.Installation{Tools: tools.Names()}); len(problems) > 0 {
+		return job.Definition{}, problems.Err("check the agent")
 	}
 	definition, problems := agent.Definition()
 	return definition, problems.Err("run the agent")

@@ -121,6 +121,7 @@ func (p *program) runJob(f *runFlags, spec *job.Spec, log *eventLog) (int, error
 	defer stop()
 	handle, err := rt.Start(ctx, spec, job.Ports{})
 	if err != nil {
+		show.stop()
 		return notStarted, p.refused(f, err)
 	}
 	running.Store(handle.(*jobproc.Handle))

@@ -224,8 +224,8 @@ func (s *show) status() string {
 	return strings.Join(parts, " · ")
 }
 
-// finish erases the status line and writes the summary.
-func (s *show) finish(outcome job.Outcome, out string) {
+// stop erases the status line for good. It is called once.
+func (s *show) stop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.erase()
@@ -233,6 +233,11 @@ func (s *show) finish(outcome job.Outcome, out string) {
 	if s.ticker != nil {
 		close(s.ticker)
 	}
+}
+
+// finish ends the progress and writes the summary.
+func (s *show) finish(outcome job.Outcome, out string) {
+	s.stop()
 	if s.quiet && outcome.Failed == nil || s.json {
 		return
 	}
