@@ -11,8 +11,7 @@ import (
 	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
-	"github.com/santhosh-tekuri/jsonschema/v6"
-	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+	"github.com/google/jsonschema-go/jsonschema"
 )
 
 // maxArguments bounds the argument text of one call.
@@ -23,9 +22,9 @@ const maxArguments = 4 << 20
 type lazySchema struct {
 	raw  json.RawMessage
 	once sync.Once
-	// node is the schema as data, for coercion; check validates.
+	// node is the schema as data, for coercion and explanation; check decides.
 	node  map[string]any
-	check *jsonschema.Schema
+	check *jsonschema.Resolved
 	err   error
 }
 
@@ -47,18 +46,22 @@ func (t *Tool) PrepareArguments(arguments json.RawMessage) (json.RawMessage, err
 	if schema.compile(); schema.err != nil {
 		return nil, fmt.Errorf("the tool's own input schema is broken: %w", schema.err)
 	}
-	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(arguments))
+	if schema.accepts(arguments) {
+		return arguments, nil
+	}
+	value, err := decodeExact(arguments)
 	if err != nil {
 		return nil, errors.New("the arguments are not valid JSON")
 	}
-	if schema.check.Validate(value) == nil {
-		return arguments, nil
-	}
 	coerced := schema.coerce(schema.node, value, 0)
-	if err := schema.check.Validate(coerced); err != nil {
-		return nil, describe(err)
+	encoded, err := json.Marshal(coerced)
+	if err != nil {
+		return nil, errors.New("the arguments are not valid JSON")
 	}
-	return json.Marshal(coerced)
+	if schema.accepts(encoded) {
+		return encoded, nil
+	}
+	return nil, schema.explain(coerced)
 }
 
 // SchemaProblem compiles the input schema and returns what is wrong with it, nil if nothing is. Tests call it for every
@@ -66,6 +69,21 @@ func (t *Tool) PrepareArguments(arguments json.RawMessage) (json.RawMessage, err
 func (t *Tool) SchemaProblem() error {
 	t.compiled.compile()
 	return t.compiled.err
+}
+
+// accepts reports whether the schema accepts a JSON text.
+func (s *lazySchema) accepts(text json.RawMessage) bool {
+	var value any
+	return json.Unmarshal(text, &value) == nil && s.check.Validate(value) == nil
+}
+
+// decodeExact decodes a JSON text and keeps numbers as they are written.
+func decodeExact(text json.RawMessage) (any, error) {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	var value any
+	err := decoder.Decode(&value)
+	return value, err
 }
 
 // checkDuplicates refuses a key that appears twice, and keys that differ by case only, which decoders would merge.
@@ -85,7 +103,7 @@ func checkDuplicates(arguments json.RawMessage) error {
 
 func (s *lazySchema) compile() {
 	s.once.Do(func() {
-		doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(s.raw))
+		doc, err := decodeExact(s.raw)
 		if err != nil {
 			s.err = err
 			return
@@ -95,22 +113,13 @@ func (s *lazySchema) compile() {
 			s.err = errors.New("it is not of type object")
 			return
 		}
-		compiler := jsonschema.NewCompiler()
-		compiler.UseLoader(refuseLoader{})
-		compiler.DefaultDraft(jsonschema.Draft2020)
-		if s.err = compiler.AddResource("mem:///input", doc); s.err != nil {
+		var schema jsonschema.Schema
+		if s.err = json.Unmarshal(s.raw, &schema); s.err != nil {
 			return
 		}
 		s.node = node
-		s.check, s.err = compiler.Compile("mem:///input")
+		s.check, s.err = schema.Resolve(nil) // references out of the schema are errors
 	})
-}
-
-// refuseLoader keeps a schema from reading files or the network.
-type refuseLoader struct{}
-
-func (refuseLoader) Load(url string) (any, error) {
-	return nil, fmt.Errorf("reference to %q: only references inside of the schema are followed", url)
 }
 
 // coerce returns value bent towards the schema node as far as that loses nothing. depth bounds recursive references.
@@ -148,7 +157,7 @@ func (s *lazySchema) coerceObject(node, value map[string]any, depth int) any {
 			out[key] = v
 			continue
 		}
-		if v == nil && !slices.Contains(required, any(key)) && !accepts(s.resolve(property), "null") {
+		if v == nil && !slices.Contains(required, any(key)) && !takes(s.resolve(property), "null") {
 			continue
 		}
 		out[key] = s.coerce(property, v, depth+1)
@@ -218,7 +227,7 @@ func acceptedTypes(node map[string]any) []string {
 	return types
 }
 
-func accepts(node any, name string) bool {
+func takes(node any, name string) bool {
 	object, ok := node.(map[string]any)
 	if !ok {
 		return true
@@ -300,7 +309,7 @@ func convertString(text, name string) (any, bool) {
 			return false, true
 		}
 	case "object", "array":
-		parsed, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
+		parsed, err := decodeExact(json.RawMessage(text))
 		switch {
 		case err == nil && hasType(parsed, name):
 			return parsed, true
@@ -311,61 +320,4 @@ func convertString(text, name string) (any, bool) {
 		}
 	}
 	return nil, false
-}
-
-// describe turns a validation error into one line a fault, by place and kind, without values.
-func describe(err error) error {
-	invalid, ok := errors.AsType[*jsonschema.ValidationError](err)
-	if !ok {
-		return err
-	}
-	var lines []string
-	collect(invalid, &lines)
-	slices.Sort(lines)
-	lines = slices.Compact(lines)
-	if len(lines) > 20 {
-		lines = append(lines[:20], fmt.Sprintf("… and %d more", len(lines)-20))
-	}
-	return errors.New(strings.Join(lines, "\n"))
-}
-
-func collect(e *jsonschema.ValidationError, lines *[]string) {
-	if len(e.Causes) == 0 {
-		place := strings.Join(e.InstanceLocation, ".")
-		if place == "" {
-			place = "arguments"
-		}
-		*lines = append(*lines, place+": "+explain(e.ErrorKind))
-		return
-	}
-	for _, cause := range e.Causes {
-		collect(cause, lines)
-	}
-}
-
-func explain(fault jsonschema.ErrorKind) string {
-	switch k := fault.(type) {
-	case *kind.Type:
-		return fmt.Sprintf("is %s, must be %s", k.Got, strings.Join(k.Want, " or "))
-	case *kind.Required:
-		return "missing: " + strings.Join(k.Missing, ", ")
-	case *kind.AdditionalProperties:
-		return "unknown: " + strings.Join(k.Properties, ", ")
-	case *kind.Enum:
-		allowed, _ := json.Marshal(k.Want)
-		return "must be one of " + string(allowed)
-	case *kind.Minimum:
-		return "must be at least " + k.Want.RatString()
-	case *kind.Maximum:
-		return "must be at most " + k.Want.RatString()
-	case *kind.MinLength:
-		return fmt.Sprintf("must have at least %d characters", k.Want)
-	case *kind.MaxLength:
-		return fmt.Sprintf("must have at most %d characters", k.Want)
-	case *kind.MinItems:
-		return fmt.Sprintf("must have at least %d items", k.Want)
-	case *kind.MaxItems:
-		return fmt.Sprintf("must have at most %d items", k.Want)
-	}
-	return "breaks the rule " + strings.Join(fault.KeywordPath(), ".")
 }
