@@ -132,12 +132,13 @@ type arrow struct {
 
 // arrows are the import directions, most special first. What is not drawn is forbidden.
 func arrows() []arrow {
-	kernelRing := []string{"problem/...", "llm/...", "job/...", "tool/...", "workspace/...", "kernel/...", "jobproc/...", "provider/...", "schema/..."}
+	kernelRing := []string{"problem/...", "llm/...", "job/...", "tool/...", "workspace/...", "sandbox/...", "kernel/...", "jobproc/...", "provider/...", "schema/..."}
 	return []arrow{
 		{"problem", nil},
 		{"llm/llmtest", []string{"llm", "problem"}},
 		{"llm", []string{"problem"}},
 		{"workspace/...", []string{"problem", "workspace/..."}},
+		{"sandbox", []string{"problem"}},
 		{"tool/tooltest", []string{"tool", "workspace", "llm", "problem"}},
 		{"tool", []string{"llm", "problem", "workspace"}},
 		{"tool/...", []string{"tool", "workspace/...", "llm", "problem"}},
@@ -203,7 +204,7 @@ func modulePath(spec *ast.ImportSpec) (string, bool) {
 
 // ringRoots are the folders of the kernel ring: the runtime that builds and passes its tests without the product.
 func ringRoots() []string {
-	return []string{"problem", "llm", "job", "tool", "workspace", "kernel", "jobproc", "provider", "schema"}
+	return []string{"problem", "llm", "job", "tool", "workspace", "sandbox", "kernel", "jobproc", "provider", "schema"}
 }
 
 func inRing(dir string) bool {

@@ -1,0 +1,254 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// trial is the result of trying something once.
+type trial struct {
+	available bool
+	err       error
+}
+
+// namespaces tries what cloneFlags asks for, on a thread that is as confined as later ones. No program is started for
+// it: the kernel makes the namespaces before it finds that this path leads nowhere.
+var namespaces = sync.OnceValue(func() trial {
+	return tryClone(&syscall.SysProcAttr{
+		Cloneflags: unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWIPC,
+		Setsid:     true,
+	})
+})
+
+// tracing reports whether a process may trace its own children, which is how their limits are set in time.
+var tracing = sync.OnceValue(func() bool { return tryClone(&syscall.SysProcAttr{Ptrace: true}).available })
+
+// nowhere is no path: its first part is no directory.
+const nowhere = "/dev/null/nowhere"
+
+func tryClone(attributes *syscall.SysProcAttr) trial {
+	var result trial
+	done := make(chan struct{})
+	onThreadOfItsOwn(func() {
+		defer close(done)
+		err := (&confinement{dropCapabilities: true}).enter()
+		if err == nil {
+			_, err = os.StartProcess(nowhere, []string{nowhere}, &os.ProcAttr{Env: []string{}, Sys: attributes})
+		}
+		if result.available = errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EACCES); !result.available {
+			result.err = err
+		}
+	})
+	<-done
+	return result
+}
+
+// seccompAvailable reports whether the kernel takes filters and whether there is one for this architecture.
+var seccompAvailable = sync.OnceValue(func() bool {
+	if nativeArch() == 0 {
+		return false
+	}
+	action := uint32(actionErrno)
+	const actionAvailable = 2
+	_, _, errno := unix.RawSyscall(unix.SYS_SECCOMP, actionAvailable, 0, uintptr(unsafe.Pointer(&action)))
+	return errno == 0
+})
+
+func probe() Report {
+	protections := []Protection{
+		probeLandlock(), probeNamespaces(), probeSeccomp(), probeUnixSockets(), probeNoNewPrivs(), probeCapabilities(), probeProcesses(),
+		probeLimits(), probeCgroup(), probeDumpable(),
+	}
+	return Report{Level: level(protections), System: systemName(), Protections: protections}
+}
+
+func systemName() string {
+	var name unix.Utsname
+	if err := unix.Uname(&name); err != nil {
+		return "Linux"
+	}
+	return fmt.Sprintf("Linux %s %s", unix.ByteSliceToString(name.Release[:]), unix.ByteSliceToString(name.Machine[:]))
+}
+
+func probeLandlock() Protection {
+	abi := landlockABI()
+	p := Protection{
+		Name: ProtectionLandlock, Title: "files (Landlock)", Active: abi > 0, Essential: true,
+		Evidence: fmt.Sprintf("the kernel answers with ABI %d", abi),
+		Effect:   "commands read the workspace and the system's programs, and write to the output directory",
+	}
+	switch {
+	case abi == 0:
+		p.Evidence = "the kernel has no Landlock, or it is switched off at boot"
+		p.Effect = "commands read and write every file that this account may"
+		p.Fix = "use Linux 5.13 or later with landlock in the boot option lsm=, and a container runtime whose system call filter permits it"
+	case abi < abiRefer:
+		p.Effect += "; moving files between directories is refused"
+		p.Fix = "use Linux 5.19 or later to permit moving files between directories"
+	case abi < abiScope:
+		p.Fix = "use Linux 6.12 or later to keep signals and abstract sockets inside as well; the namespaces do so meanwhile"
+	}
+	return p
+}
+
+func probeNamespaces() Protection {
+	t := namespaces()
+	p := Protection{
+		Name: ProtectionNamespaces, Title: "processes and network (namespaces)", Active: t.available, Essential: true,
+		Evidence: "a process in new user, PID, network and IPC namespaces could be made",
+		Effect:   "commands have no network, see no other process, and end with everything they started, also when hozo is killed",
+	}
+	if !t.available {
+		p.Evidence = fmt.Sprintf("making a process in new namespaces: %v", t.err)
+		p.Effect = "the network is refused by system call filter alone, and a helper process hunts down what a command leaves behind"
+		p.Fix = "permit unprivileged user namespaces: sysctl user.max_user_namespaces above 0, kernel.unprivileged_userns_clone=1 and " +
+			"kernel.apparmor_restrict_unprivileged_userns=0 where they exist; in a container, a system call filter that permits clone and unshare"
+	}
+	return p
+}
+
+func probeSeccomp() Protection {
+	p := Protection{
+		Name: ProtectionSeccomp, Title: "sockets (seccomp)", Active: seccompAvailable(), Essential: true,
+		Evidence: "the kernel knows the action that the filter needs",
+		Effect:   "commands open no sockets, also none that lead to services of this machine; key rings, io_uring, bpf and perf are absent",
+	}
+	if !p.Active {
+		p.Evidence = "the kernel takes no system call filter, or none is written for this architecture"
+		p.Effect = "commands can connect to Unix sockets that this account may write to"
+		p.Fix = "use a kernel with CONFIG_SECCOMP_FILTER on amd64 or arm64"
+	}
+	return p
+}
+
+func probeUnixSockets() Protection {
+	abi := landlockABI()
+	p := Protection{
+		Name: ProtectionUnixSockets, Title: "Unix sockets (two layers)", Active: seccompAvailable() && abi >= abiSocket,
+		Evidence: fmt.Sprintf("seccomp %t, Landlock ABI %d", seccompAvailable(), abi),
+		Effect:   "sockets with a path are refused twice",
+	}
+	if !p.Active {
+		p.Effect = "sockets with a path are refused by one layer or none"
+		p.Fix = "nothing needs to be done while seccomp is active; a kernel with Landlock ABI 9 adds the second layer"
+	}
+	return p
+}
+
+func probeNoNewPrivs() Protection {
+	var err error
+	done := make(chan struct{})
+	onThreadOfItsOwn(func() {
+		defer close(done)
+		err = unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+	})
+	<-done
+	p := Protection{
+		Name: ProtectionNoNewPrivs, Title: "no new privileges", Active: err == nil, Essential: true,
+		Evidence: "a thread could set it on itself",
+		Effect:   "sudo and other set-user-ID programs give a command nothing",
+	}
+	if err != nil {
+		p.Evidence = err.Error()
+		p.Effect = "set-user-ID programs can raise a command's rights"
+		p.Fix = "use Linux 3.5 or later"
+	}
+	return p
+}
+
+func probeCapabilities() Protection {
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var held [2]unix.CapUserData
+	err := unix.Capget(&header, &held[0])
+	p := Protection{
+		Name: ProtectionCapabilities, Title: "capabilities", Active: err == nil, Essential: true,
+		Evidence: fmt.Sprintf("account %d, permitted capabilities %x%08x", os.Geteuid(), held[1].Permitted, held[0].Permitted),
+		Effect:   "commands hold no capability, also for the superuser",
+	}
+	if err != nil {
+		p.Evidence = err.Error()
+		p.Effect = "commands may keep capabilities"
+		p.Fix = "run hozo as an account that has none"
+	} else if os.Geteuid() == 0 {
+		p.Fix = "running hozo as an account of its own protects files better than taking capabilities from the superuser does"
+	}
+	return p
+}
+
+func probeProcesses() Protection {
+	p := Protection{Name: ProtectionProcesses, Title: "number of processes", Essential: true}
+	groups := findCgroups()
+	switch {
+	case groups.fault == "":
+		p.Active = true
+		p.Evidence = "control groups with a pids controller can be made below this one"
+		p.Effect = "a fork bomb stops at the limit and harms nobody else"
+	case os.Getuid() != 0 && namespaces().available:
+		p.Active = true
+		p.Evidence = "the kernel counts the processes of each new user namespace for this account"
+		p.Effect = "a fork bomb stops at the limit and harms nobody else"
+	case os.Getuid() != 0:
+		p.Active = true
+		p.Evidence = "the kernel counts all processes of this account together"
+		p.Effect = "a fork bomb stops at the limit; commands that run at the same time share it"
+	default:
+		p.Evidence = "the kernel does not count processes of the superuser, and " + groups.fault
+		p.Effect = "a fork bomb is only bounded by what bounds hozo itself"
+		p.Fix = "run hozo as another account than the superuser, or give it a control group that it may divide"
+	}
+	return p
+}
+
+func probeLimits() Protection {
+	p := Protection{
+		Name: ProtectionLimits, Title: "memory, file size, core dumps", Active: true,
+		Evidence: "a process is held at its first instruction until its limits are set",
+		Effect:   "each process is bounded, also for the superuser",
+	}
+	if !tracing() {
+		p.Evidence = "processes may not be traced here, so limits are set right after the start"
+		p.Fix = "permit ptrace of own children to set limits before the first instruction"
+	}
+	if groups := findCgroups(); groups.fault == "" && (groups.v2 != "" || groups.v1["memory"] != "") {
+		p.Effect += "; a control group bounds the memory of all of a command together"
+	}
+	return p
+}
+
+func probeCgroup() Protection {
+	groups := findCgroups()
+	p := Protection{
+		Name: ProtectionCgroup, Title: "control group for each command", Active: groups.fault == "",
+		Evidence: "a group can be made with version 1 of control groups, which has no cgroup.kill",
+		Effect:   "processes and memory are bounded for all of a command together",
+	}
+	switch {
+	case groups.fault != "":
+		p.Evidence = groups.fault
+		p.Effect = "limits hold for single processes, and the namespace ends a command's descendants"
+		p.Fix = "for limits of all of a command together, delegate a control group: with systemd, Delegate=yes and DelegateSubgroup= in the service"
+	case groups.v2 != "":
+		p.Evidence = "a group can be made with version 2 of control groups, with cgroup.kill"
+	}
+	return p
+}
+
+func probeDumpable() Protection {
+	dumpable, err := unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0)
+	p := Protection{
+		Name: ProtectionDumpable, Title: "memory of this process", Active: err == nil && dumpable == 0,
+		Evidence: fmt.Sprintf("this process has the dumpable flag %d", dumpable),
+		Effect:   "other processes of this account cannot read its memory and environment",
+	}
+	if !p.Active {
+		p.Effect = "unconfined processes of this account can read its memory; commands cannot, since they are in a domain and namespaces of their own"
+		p.Fix = "job processes set the flag for themselves; nothing needs to be done for this one"
+	}
+	return p
+}

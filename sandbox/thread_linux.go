@@ -1,0 +1,108 @@
+package sandbox
+
+import (
+	"fmt"
+	"runtime"
+
+	"golang.org/x/sys/unix"
+)
+
+// confinement is what a thread puts on itself: the prepared form of a Policy.
+type confinement struct {
+	rules            *ruleset      // nil: no Landlock
+	calls            filter        // nil: no filter
+	group            *controlGroup // nil: no control group
+	dropCapabilities bool
+}
+
+// prepare does whatever needs the rights that the thread will not have any more. A layer that this machine lacks is left
+// out: Probe reports it.
+func prepare(p *Policy) (*confinement, error) {
+	c := &confinement{}
+	if !p.Unconfined {
+		c.dropCapabilities = p.uses(layerCapabilities)
+		if p.uses(layerLandlock) && landlockABI() > 0 {
+			rules, err := newRuleset(p)
+			if err != nil {
+				return nil, err
+			}
+			c.rules = rules
+		}
+		if p.uses(layerSeccomp) && seccompAvailable() {
+			c.calls = newFilter(p)
+		}
+	}
+	group, err := newControlGroup(p.Limits.withDefaults())
+	if err != nil {
+		c.close()
+		return nil, err
+	}
+	c.group = group
+	return c, nil
+}
+
+func (c *confinement) close() {
+	if c.rules != nil {
+		c.rules.close()
+	}
+	c.group.close()
+}
+
+// enter confines the calling thread for good. The order matters: without no-new-privs the kernel permits neither rules
+// nor filters to an ordinary process, and the filter comes last because it could refuse the other steps.
+func (c *confinement) enter() error {
+	if err := c.group.enter(); err != nil {
+		return err
+	}
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("set no-new-privs: %w", err)
+	}
+	if c.rules != nil {
+		if err := c.rules.apply(); err != nil {
+			return err
+		}
+	}
+	if c.dropCapabilities {
+		if err := dropCapabilities(); err != nil {
+			return err
+		}
+	}
+	if c.calls != nil {
+		return c.calls.apply()
+	}
+	return nil
+}
+
+// dropCapabilities takes all capabilities from the calling thread. With no-new-privs not even the superuser gets them
+// back by starting a program.
+func dropCapabilities() error {
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var none [2]unix.CapUserData
+	if err := unix.Capset(&header, &none[0]); err != nil {
+		return fmt.Errorf("drop capabilities: %w", err)
+	}
+	return nil
+}
+
+// onThreadOfItsOwn runs do on a thread that nothing else uses before, meanwhile or afterwards: it ends with do, and with
+// it whatever do has done to it. The first thread of the process is never used, because the process is judged by it. New
+// threads of the runtime are not made from such a thread and so inherit nothing.
+//
+// A process that do starts with a parent-death signal lives no longer than do.
+func onThreadOfItsOwn(do func()) {
+	go func() {
+		runtime.LockOSThread() // and never unlock: the runtime then ends the thread with the goroutine
+		if unix.Gettid() != unix.Getpid() {
+			do()
+			return
+		}
+		defer runtime.UnlockOSThread()
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			runtime.LockOSThread()
+			do()
+		}()
+		<-done
+	}()
+}
