@@ -23,7 +23,7 @@ type process struct {
 
 	mu     sync.Mutex
 	pid    int
-	reaped bool
+	reaped bool // or about to be: pid may belong to another process
 }
 
 // spawn starts the child with an environment of its own and waits for nothing.
@@ -98,15 +98,14 @@ func closeAll(files ...*os.File) {
 // reap waits for the child and kills what it left in its process group, where possible before the group's number can
 // belong to anyone else.
 func (p *process) reap(command *exec.Cmd) {
-	if awaitExit(p.pid) {
-		p.kill()
-	} else {
-		defer syscall.Kill(-p.pid, syscall.SIGKILL)
+	waited := awaitExit(p.pid)
+	if waited {
+		p.killLast()
 	}
 	err := command.Wait()
-	p.mu.Lock()
-	p.reaped = true
-	p.mu.Unlock()
+	if !waited {
+		p.killLast()
+	}
 	p.state = command.ProcessState
 	if err != nil && p.state == nil {
 		p.state = &os.ProcessState{}
@@ -124,6 +123,14 @@ func (p *process) kill() {
 		// The only possible error is that nothing is left to be killed.
 		_ = syscall.Kill(-p.pid, syscall.SIGKILL)
 	}
+}
+
+// killLast kills the group for the last time: from here on its number means nothing to us.
+func (p *process) killLast() {
+	p.kill()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.reaped = true
 }
 
 // release closes the parent's ends of the pipes.
