@@ -27,7 +27,6 @@ const module = "github.com/hozo-run/hozo"
 // not needed any more fails too.
 var exceptions = map[string]string{
 	"context kernel/run.go run":                            "a run is the life of one job: Start makes the context, execute ends it, and every part of the job needs it",
-	"context provider/scripted/player.go player":           "a player lives for one call of Stream",
 	"start internal/schemagen/build.go regexp.MustCompile": "the generator is run by go generate only",
 }
 
