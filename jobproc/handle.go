@@ -31,6 +31,7 @@ type Handle struct {
 	aborting chan string // holds the cause of the first Abort
 	killing  chan struct{}
 	kill     sync.Once
+	started  chan struct{} // the child has answered with its first event
 	ended    chan struct{} // the child has no more to say and should exit
 	broken   chan struct{} // the child broke the protocol and must go
 	done     chan struct{} // everything is released
@@ -66,6 +67,7 @@ func newHandle(r *Runtime, spec *job.Spec, p *process, s scratch) *Handle {
 		lines:     make(chan []byte, 2),
 		aborting:  make(chan string, 1),
 		killing:   make(chan struct{}),
+		started:   make(chan struct{}),
 		ended:     make(chan struct{}),
 		broken:    make(chan struct{}),
 		done:      make(chan struct{}),
@@ -121,12 +123,14 @@ func (h *Handle) feed() {
 // send queues a line for the child. There are never more lines than the queue is long: the spec and one abort.
 func (h *Handle) send(line []byte) { h.lines <- line }
 
-// watch ends a child that does not end by itself. It runs until the child is gone.
-func (h *Handle) watch(ctx context.Context, limit time.Duration) {
-	clock := time.NewTimer(limit + h.grace)
+// watch ends a child that does not answer within its patience, and one that does not end by itself. It runs until the
+// child is gone.
+func (h *Handle) watch(ctx context.Context, patience, limit time.Duration) {
+	clock := time.NewTimer(patience)
 	defer clock.Stop()
+	late := fmt.Sprintf("the job process did not answer within %v and was killed", patience)
 	var deadline <-chan time.Time
-	cancelled, aborting, killing, ended, broken := ctx.Done(), h.aborting, h.killing, h.ended, h.broken
+	cancelled, aborting, killing, started, ended, broken := ctx.Done(), h.aborting, h.killing, h.started, h.ended, h.broken
 	for {
 		select {
 		case <-h.process.exited:
@@ -139,6 +143,10 @@ func (h *Handle) watch(ctx context.Context, limit time.Duration) {
 			h.decide(job.ReasonAborted, job.CodeAborted, cause)
 			h.send(encodeAbort(cause))
 			deadline = time.After(h.grace)
+		case <-started:
+			started = nil
+			late = "the job process did not end at its time limit and was killed"
+			clock.Reset(limit + h.grace)
 		case <-ended:
 			ended = nil
 			deadline = time.After(h.grace)
@@ -147,7 +155,7 @@ func (h *Handle) watch(ctx context.Context, limit time.Duration) {
 				clock.Reset(h.grace) // the child may have been in time
 				continue
 			}
-			h.decide(job.ReasonTimeout, job.CodeTimeout, "the job process did not end at its time limit and was killed")
+			h.decide(job.ReasonTimeout, job.CodeTimeout, late)
 			h.process.kill()
 		case <-deadline:
 			h.process.kill()

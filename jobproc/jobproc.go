@@ -26,8 +26,11 @@ import (
 	"github.com/hozo-run/hozo/problem"
 )
 
-// DefaultGrace is how long a child that was told to end may take before it is killed.
-const DefaultGrace = 5 * time.Second
+// The times of a Config that names none.
+const (
+	DefaultGrace        = 5 * time.Second
+	DefaultStartTimeout = 30 * time.Second
+)
 
 // Config configures a Runtime. The zero value is ready to use.
 type Config struct {
@@ -40,6 +43,9 @@ type Config struct {
 	// Grace is how long a child may take to end after an abort, after its terminal event and after its time limit
 	// before it is killed; zero means DefaultGrace.
 	Grace time.Duration
+	// StartTimeout is how long a child may take to answer a spec, with its first event or a refusal; zero means
+	// DefaultStartTimeout. The time limit of the job begins after that.
+	StartTimeout time.Duration
 }
 
 // Runtime starts jobs as child processes. It implements job.Runtime and is safe for concurrent use.
@@ -47,11 +53,12 @@ type Runtime struct {
 	executable string
 	logs       io.Writer
 	grace      time.Duration
+	patience   time.Duration // StartTimeout
 }
 
 // New returns a Runtime. It fails only if the running program cannot be found.
 func New(c Config) (*Runtime, error) {
-	r := &Runtime{executable: c.Executable, logs: c.Logs, grace: c.Grace}
+	r := &Runtime{executable: c.Executable, logs: c.Logs, grace: c.Grace, patience: c.StartTimeout}
 	if r.executable == "" {
 		path, err := os.Executable()
 		if err != nil {
@@ -64,6 +71,9 @@ func New(c Config) (*Runtime, error) {
 	}
 	if r.grace == 0 {
 		r.grace = DefaultGrace
+	}
+	if r.patience == 0 {
+		r.patience = DefaultStartTimeout
 	}
 	return r, nil
 }
@@ -89,11 +99,12 @@ func (r *Runtime) Start(ctx context.Context, spec *job.Spec, ports job.Ports) (j
 	}
 	h := newHandle(r, spec, process, scratch)
 	h.send(document)
-	go h.watch(ctx, timeLimit(spec))
+	go h.watch(ctx, r.patience, timeLimit(spec))
 	first, err := h.next()
 	if err != nil {
 		return nil, h.refuse(ctx, err)
 	}
+	close(h.started)
 	go h.relay(first)
 	return h, nil
 }

@@ -211,7 +211,7 @@ func TestChildThatDoesNotAnswerIsKilled(t *testing.T) {
 	}{
 		"abort": {soon, "deaf", 600, func(h *jobproc.Handle) { h.Abort("enough") },
 			job.FailedData{Reason: job.ReasonAborted, Code: job.CodeAborted, Message: "enough"}},
-		"time limit": {soon, "deaf", 2, func(*jobproc.Handle) {},
+		"time limit": {soon, "deaf", 0.02, func(*jobproc.Handle) {},
 			job.FailedData{Reason: job.ReasonTimeout, Code: job.CodeTimeout, Message: "the job process did not end at its time limit and was killed"}},
 		"kill": {patient, "deaf", 600, (*jobproc.Handle).Kill,
 			job.FailedData{Reason: job.ReasonAborted, Code: job.CodeAborted, Message: "the job was killed"}},
@@ -274,20 +274,18 @@ func TestBrokenProtocolIsALostProcessWithItsCause(t *testing.T) {
 func TestProcessThatNeverStartsItsJobIsAnError(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
-		limit float64
-		want  string
+		config jobproc.Config
+		want   string
 	}{
-		"stillborn": {600, "exit status 66; its log ends in: cannot start: [redacted]"},
-		"mute":      {0.01, "signal: killed"},
-		"foreign":   {600, "broke its protocol"},
-		"no-start":  {600, `began with an event of type "message"`},
+		"stillborn": {jobproc.Config{}, "exit status 66; its log ends in: cannot start: [redacted]"},
+		"mute":      {jobproc.Config{StartTimeout: 10 * time.Millisecond}, "did not answer within 10ms and was killed"},
+		"foreign":   {jobproc.Config{}, "broke its protocol"},
+		"no-start":  {jobproc.Config{}, `began with an event of type "message"`},
 	}
 	for task, test := range tests {
 		t.Run(task, func(t *testing.T) {
 			t.Parallel()
-			spec := newSpec(task)
-			spec.Limits.TimeoutSec = test.limit
-			_, err := newRuntime(t, jobproc.Config{Grace: 10 * time.Millisecond}).Start(t.Context(), spec, job.Ports{})
+			_, err := newRuntime(t, test.config).Start(t.Context(), newSpec(task), job.Ports{})
 			if problem.KindOf(err) != problem.Unavailable || !strings.Contains(fmt.Sprint(err), test.want) {
 				t.Errorf("error: %v, want %q", err, test.want)
 			}

@@ -43,8 +43,10 @@ func (h *Handle) lost(fault error) *job.FailedData {
 // stillborn is the error of a child that ended before its job began.
 func (h *Handle) stillborn(ctx context.Context, fault error) error {
 	e := &problem.Error{Kind: problem.Unavailable, Op: "start job process", Message: h.obituary(fault)}
-	if ctx.Err() != nil {
-		e.Err = context.Cause(ctx)
+	if v := h.verdict.Load(); ctx.Err() != nil {
+		e.Message, e.Err = "the start was given up", context.Cause(ctx)
+	} else if v != nil {
+		e.Message = v.message
 	}
 	if log := h.remains().Log; log != "" {
 		e.Message += "; its log ends in: " + log
