@@ -11,8 +11,10 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 )
 
@@ -150,9 +152,9 @@ func (c *counter) report() {
 	if len(c.skips) > most {
 		fmt.Printf("skipped: %d more\n", len(c.skips)-most)
 	}
-	for name, n := range c.suites {
-		fmt.Printf("suite %s: %d\n", name, n)
-		if n == 0 {
+	for _, name := range slices.Sorted(maps.Keys(c.suites)) {
+		fmt.Printf("suite %s: %d\n", name, c.suites[name])
+		if c.suites[name] == 0 {
 			fmt.Printf("suite %s has no test that passed; name its tests TestSmoke%s…\n", name, name)
 			c.failed++
 		}
