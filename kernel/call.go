@@ -1,9 +1,11 @@
 package kernel
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/hozo-run/hozo/job"
@@ -34,16 +36,30 @@ const (
 // same door as those that succeed: announced once, answered once.
 type call struct {
 	*llm.ToolCall
-	turn      int64
+	turn int64
+	// parent is the call in whose name this one was made, nil for a call of the model.
+	parent    *call
 	tool      *tool.Tool
 	arguments json.RawMessage
 	// code and reason are set for a call that must not run.
 	code, reason string
 	span         *span
-	start        time.Time
+	// inner is the span of the tool's own work, nil if it has none.
+	inner *span
+	start time.Time
 	// finished takes the result of the tool once; result is what was taken.
 	finished chan tool.Result
 	result   tool.Result
+	// nested counts the calls made in the name of this one.
+	nested atomic.Int64
+}
+
+// parentID returns the id of the parent, "" for none.
+func (c *call) parentID() string {
+	if c.parent == nil {
+		return ""
+	}
+	return c.parent.ID
 }
 
 // batch runs the calls of one response and returns the message with their results, in the model's order. Neighbouring
@@ -131,7 +147,7 @@ func (r *run) announce(c *call, parent *span) {
 	if c.tool != nil {
 		c.span.attributes["tool"] = c.tool.Name
 	}
-	r.emit(&job.ToolCallData{CallID: c.ID, Turn: c.turn, Tool: c.Name, Input: shownInput(c.arguments), Allowed: c.code == "",
+	r.emitIn(c.parentID(), &job.ToolCallData{CallID: c.ID, Turn: c.turn, Tool: c.Name, Input: shownInput(c.arguments), Allowed: c.code == "",
 		Code: c.code, Reason: c.reason})
 }
 
@@ -147,7 +163,7 @@ func (r *run) launch(calls []*call) {
 			select {
 			case slots <- struct{}{}:
 				defer func() { <-slots }()
-				c.finished <- r.protected(c)
+				c.finished <- r.protected(r.ctx, c)
 			case <-r.ctx.Done():
 				c.finished <- tool.Errorf("not run: the job ended first")
 			}
@@ -174,19 +190,51 @@ func (r *run) await(c *call) tool.Result {
 }
 
 // protected turns a panic of a tool into a failed call.
-func (r *run) protected(c *call) (result tool.Result) {
+func (r *run) protected(ctx context.Context, c *call) (result tool.Result) {
 	defer func() {
 		if fault := recover(); fault != nil {
 			r.emit(&job.Notice{Code: "tool-panic", Message: fmt.Sprintf("the tool %s failed inside: %v", c.tool.Name, fault)})
 			result = tool.Errorf("the tool failed inside; calling it again in the same way will not help")
 		}
 	}()
-	env := &tool.Env{Workspace: r.plan.workspace, Images: r.plan.model.Images, CallID: c.ID}
-	return c.tool.Run(r.ctx, env, c.arguments)
+	if c.tool.Span != "" {
+		inner := r.startSpan(c.span, c.tool.Span, map[string]any{"callId": c.ID, "tool": c.tool.Name})
+		c.inner = inner
+		defer func() { inner.end(!result.IsError, map[string]any{"nestedCalls": c.nested.Load()}) }()
+	}
+	return c.tool.Run(ctx, r.env(c), c.arguments)
 }
 
-// settle reports the end of a call and returns its part of the tool message.
+// env is what a call is lent.
+func (r *run) env(c *call) *tool.Env {
+	env := &tool.Env{Workspace: r.plan.workspace, Images: r.plan.model.Images, CallID: c.ID, Processes: r.processes}
+	if c.tool.Describe != nil {
+		env.Callees = r.plan.tools.Scripted()
+		env.Nested = func(ctx context.Context, name string, arguments json.RawMessage) tool.Result {
+			return r.callNested(ctx, c, name, arguments)
+		}
+	}
+	return env
+}
+
+// settle reports the end of a call of the model and returns its part of the tool message.
 func (r *run) settle(c *call) llm.Part {
+	r.report(c)
+	for _, o := range c.result.Outputs {
+		r.outputs[o.Path] = true
+		r.emit(&job.OutputData{CallID: c.ID, Path: o.Path, Bytes: o.Bytes})
+	}
+	r.reportReads(c)
+	content := []llm.Part{llm.TextPart(c.result.Text)}
+	for i := range c.result.Images {
+		content = append(content, llm.Part{Type: llm.PartImage, Image: &c.result.Images[i]})
+	}
+	return llm.Part{Type: llm.PartToolResult, ToolResult: &llm.ToolResult{CallID: c.ID, ProviderID: c.ProviderID, Name: c.Name,
+		Content: content, IsError: c.result.IsError}}
+}
+
+// report shapes the text of a result, emits its end and settles its span.
+func (r *run) report(c *call) {
 	text := strings.ToValidUTF8(c.result.Text, "\uFFFD")
 	if len(text) > maxResultBytes {
 		text = cut(text, maxResultBytes) + fmt.Sprintf("\n\n[cut at %d of %d bytes]", maxResultBytes, len(text))
@@ -196,30 +244,23 @@ func (r *run) settle(c *call) llm.Part {
 	}
 	c.result.Text = text
 	success := !c.result.IsError
-	r.emit(&job.ToolResultData{CallID: c.ID, Tool: c.Name, Success: success, Summary: c.summary(), Bytes: int64(len(text)),
-		DurationMS: time.Since(c.start).Milliseconds()})
-	for _, o := range c.result.Outputs {
-		r.outputs[o.Path] = true
-		r.emit(&job.OutputData{CallID: c.ID, Path: o.Path, Bytes: o.Bytes})
-	}
-	for _, read := range c.result.Reads {
-		data := &job.SourceReadData{CallID: c.ID, Tool: c.Name, Path: read.Path, From: read.From}
-		if read.To > 0 {
-			data.To = &read.To
-		}
-		r.emit(data)
-	}
+	r.emitIn(c.parentID(), &job.ToolResultData{CallID: c.ID, Tool: c.Name, Success: success, Summary: c.summary(),
+		Bytes: int64(len(text)), DurationMS: time.Since(c.start).Milliseconds()})
 	c.span.attributes["bytes"] = len(text)
 	if c.code != "" {
 		c.span.attributes["code"] = c.code
 	}
 	c.span.end(success, nil)
-	content := []llm.Part{llm.TextPart(text)}
-	for i := range c.result.Images {
-		content = append(content, llm.Part{Type: llm.PartImage, Image: &c.result.Images[i]})
+}
+
+func (r *run) reportReads(c *call) {
+	for _, read := range c.result.Reads {
+		data := &job.SourceReadData{CallID: c.ID, Tool: c.Name, Path: read.Path, From: read.From, Nested: c.parent != nil}
+		if read.To > 0 {
+			data.To = &read.To
+		}
+		r.emitIn(c.parentID(), data)
 	}
-	return llm.Part{Type: llm.PartToolResult, ToolResult: &llm.ToolResult{CallID: c.ID, ProviderID: c.ProviderID, Name: c.Name,
-		Content: content, IsError: c.result.IsError}}
 }
 
 // summary is one line about the result, without its content.

@@ -27,14 +27,17 @@ func newEmitter(jobID string) *emitter {
 
 func (e *emitter) stopReading() { e.discardOnce.Do(func() { close(e.discard) }) }
 
-func (e *emitter) emit(data job.EventPayload) {
+func (e *emitter) emit(data job.EventPayload) { e.emitIn("", data) }
+
+// emitIn emits what happened inside of a call.
+func (e *emitter) emitIn(parentCallID string, data job.EventPayload) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.ended { // a tool that was left behind has nothing to report any more
 		return
 	}
 	e.seq++
-	event := job.NewEvent(e.seq, time.Now(), e.jobID, "", data)
+	event := job.NewEvent(e.seq, time.Now(), e.jobID, parentCallID, data)
 	select {
 	case <-e.discard:
 	case e.events <- event:

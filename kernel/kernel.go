@@ -30,6 +30,8 @@ type Config struct {
 	// false if the table has none. It is called once a job.
 	Models func(api, baseURL, id string) (llm.Model, bool)
 	Tools  *tool.Registry
+	// Processes permits tools to start processes; nil means that none can.
+	Processes *ProcessPolicy
 	// NewID makes job ids for specs without one; nil makes random ones.
 	NewID func() string
 	// Jitter returns a number in [0, 1) that spreads retry waits; nil is random.

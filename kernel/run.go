@@ -3,6 +3,7 @@ package kernel
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"slices"
@@ -17,15 +18,16 @@ import (
 // run is one job being run; it is the job.Handle as well. Its goroutine owns every field below the line.
 type run struct {
 	*emitter
-	rt     *Runtime
-	spec   *job.Spec
-	plan   *plan
-	ctx    context.Context
-	cancel context.CancelCauseFunc
-	caller context.Context
-	spans  spanIDs
-	read   atomic.Bool
-	done   chan struct{}
+	rt      *Runtime
+	spec    *job.Spec
+	plan    *plan
+	ctx     context.Context
+	cancel  context.CancelCauseFunc
+	caller  context.Context
+	spans   spanIDs
+	read    atomic.Bool
+	done    chan struct{}
+	process processes
 	// outcome is set before done is closed.
 	outcome job.Outcome
 	// ------
@@ -83,8 +85,8 @@ func (r *run) execute() {
 	limit.Stop()
 	unlink()
 	r.cancel(nil)
-	if err := r.plan.workspace.Close(); err != nil {
-		r.emit(&job.Notice{Code: "workspace-close", Message: err.Error()})
+	if err := errors.Join(r.closeProcesses(), r.plan.workspace.Close()); err != nil {
+		r.emit(&job.Notice{Code: "clean-up", Message: "not everything could be cleaned up: " + err.Error()})
 	}
 	r.finish(answer, stopped)
 }

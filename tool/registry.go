@@ -130,9 +130,27 @@ func (s *Set) Find(name string) *Tool {
 func (s *Set) Specs() []llm.ToolSpec {
 	specs := make([]llm.ToolSpec, len(s.tools))
 	for i, t := range s.tools {
-		specs[i] = llm.ToolSpec{Name: t.Name, Description: t.Description, InputSchema: t.InputSchema}
+		specs[i] = t.spec()
+		if t.Describe != nil {
+			specs[i].Description = t.Describe(s.Scripted())
+		}
 	}
 	return specs
+}
+
+// Scripted returns the declarations of the tools that scripts may call, in order.
+func (s *Set) Scripted() []llm.ToolSpec {
+	var specs []llm.ToolSpec
+	for _, t := range s.tools {
+		if t.Scripted {
+			specs = append(specs, t.spec())
+		}
+	}
+	return specs
+}
+
+func (t *Tool) spec() llm.ToolSpec {
+	return llm.ToolSpec{Name: t.Name, Description: t.Description, InputSchema: t.InputSchema}
 }
 
 // check reports the first thing that keeps t from being registered.
@@ -153,6 +171,8 @@ func (t *Tool) checkBody() error {
 		return fmt.Errorf("tool %q has no effect", t.Name)
 	case b.Reads == "" || b.Writes == "" || b.Network == "" || b.Processes == "" || b.Secrets == "":
 		return fmt.Errorf("tool %q: every field of its security boundary must be filled in (write \"none\")", t.Name)
+	case t.Scripted && t.Effect != EffectRead:
+		return fmt.Errorf("tool %q: scripts may call only tools of effect read", t.Name)
 	case t.Run == nil || t.compiled == nil || len(t.InputSchema) == 0:
 		return fmt.Errorf("tool %q was not made with New or Raw", t.Name)
 	}

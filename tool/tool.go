@@ -10,6 +10,7 @@ import (
 	"fmt"
 
 	"github.com/hozo-run/hozo/llm"
+	"github.com/hozo-run/hozo/sandbox"
 	"github.com/hozo-run/hozo/workspace"
 )
 
@@ -50,6 +51,14 @@ type Declaration struct {
 	Boundary    Boundary
 	// CommandArguments names the string arguments that deny patterns are matched against.
 	CommandArguments []string
+	// Describe, if not nil, makes the description of a tool whose calls can call others: callees are the declarations of
+	// those that this agent's calls can reach (see Env.Nested), in order. Description then stands for the tool where no
+	// agent is known. It must return the same bytes for the same callees.
+	Describe func(callees []llm.ToolSpec) string
+	// Scripted says that Env.Nested may call this tool; its effect must be EffectRead.
+	Scripted bool
+	// Span names an inner span for the work of a call, "" for none.
+	Span string
 }
 
 // Tool is a declared capability that can run.
@@ -69,6 +78,16 @@ type Env struct {
 	Images bool
 	// CallID is the call's id, for temporary names and logs.
 	CallID string
+	// Nested calls another tool of the agent in the name of this call: one that is Scripted. The call goes through the
+	// same steps as any other (validation, deny patterns, events), but its result goes to the caller instead of the
+	// model. A tool that cannot be called, or fails, gives a Result with IsError. Several goroutines may call at once;
+	// a call ends when ctx does. It is nil for tools without Describe.
+	Nested func(ctx context.Context, name string, arguments json.RawMessage) Result
+	// Callees are the declarations of the tools that Nested can call, in order.
+	Callees []llm.ToolSpec
+	// Processes returns what confines the processes of this job, the same for every call; an error says why the job may
+	// not start any. It is nil if the runtime lends none.
+	Processes func() (*sandbox.Sandbox, error)
 }
 
 // Result is the end of a call.
@@ -79,6 +98,8 @@ type Result struct {
 	Images []llm.Image
 	// IsError marks a failed call; Text then says what failed and what to do about it.
 	IsError bool
+	// Structured is the result as a JSON value for scripts, nil if Text is all there is; it never goes to a model.
+	Structured json.RawMessage
 	// Summary is one line for people, without content of files. Empty means that the kernel makes one.
 	Summary string
 	// Outputs are the files written.

@@ -38,6 +38,8 @@ type Config struct {
 type Workspace struct {
 	// root and realRoot are where relative paths start: as configured, and with links resolved.
 	root, realRoot string
+	// tmp is the directory for temporary files with links resolved, "" for none.
+	tmp string
 	entries        []*entry
 	out            *entry
 	// escapes is the error with which os.Root refuses a path that leaves it; it has no exported name.
@@ -88,6 +90,11 @@ func (w *Workspace) open(c Config) error {
 	}
 	if w.out, err = w.openEntry(c.OutDir); err != nil {
 		return err
+	}
+	if c.TmpDir != "" {
+		if _, w.tmp, err = resolve(c.TmpDir); err != nil {
+			return err
+		}
 	}
 	w.nameOutsiders()
 	_, err = w.out.root.Lstat("..")

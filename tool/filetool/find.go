@@ -49,6 +49,7 @@ func newFind() tool.Tool {
 		Description: findDescription,
 		InputSchema: json.RawMessage(findSchema),
 		Effect:      tool.EffectRead,
+		Scripted:    true,
 		Boundary:    readingBoundary(),
 	}, runFind)
 }

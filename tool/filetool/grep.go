@@ -57,6 +57,7 @@ func newGrep() tool.Tool {
 		Description: grepDescription,
 		InputSchema: json.RawMessage(grepSchema),
 		Effect:      tool.EffectRead,
+		Scripted:    true,
 		Boundary:    readingBoundary(),
 	}, runGrep)
 }

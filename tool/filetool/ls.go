@@ -42,6 +42,7 @@ func newList() tool.Tool {
 		Description: strings.TrimSpace(listDescription),
 		InputSchema: json.RawMessage(listSchema),
 		Effect:      tool.EffectRead,
+		Scripted:    true,
 		Boundary:    readingBoundary(),
 	}, runList)
 }

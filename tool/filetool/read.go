@@ -39,6 +39,7 @@ func newRead() tool.Tool {
 		Description: strings.TrimSpace(readDescription),
 		InputSchema: json.RawMessage(readSchema),
 		Effect:      tool.EffectRead,
+		Scripted:    true,
 		Boundary:    readingBoundary(),
 	}, runRead)
 }

@@ -1,0 +1,37 @@
+package kernel
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/hozo-run/hozo/llm"
+	"github.com/hozo-run/hozo/tool"
+)
+
+// callNested runs a call that the tool of parent makes. It takes the steps of every call, on the goroutine of its caller;
+// the loop guard does not count it, since what a script repeats costs no turn, and its result is not shown to the model.
+func (r *run) callNested(ctx context.Context, parent *call, name string, arguments json.RawMessage) tool.Result {
+	wish := &llm.ToolCall{ID: fmt.Sprintf("%s/%d", parent.ID, parent.nested.Add(1)), Name: name, Arguments: arguments}
+	c := r.prepare(parent.turn, wish)
+	c.parent = parent
+	switch {
+	case c.code == "" && !c.tool.Scripted:
+		c.refuse(codeUnknownTool, fmt.Sprintf("%s cannot be called from a script", name))
+	case c.code == "" && ctx.Err() != nil:
+		c.refuse(codeNotRun, "not run: the script ended first")
+	}
+	around := parent.span
+	if parent.inner != nil {
+		around = parent.inner
+	}
+	r.announce(c, around)
+	if c.code != "" {
+		c.result = tool.Errorf("%s", c.reason)
+	} else {
+		c.result = r.protected(ctx, c)
+	}
+	r.report(c)
+	r.reportReads(c)
+	return c.result
+}
