@@ -11,14 +11,11 @@ import (
 func (l *ledger) addPrompt(bytes int) { l.prompt += llm.EstimateTokens(bytes) }
 
 // book enters one request into the ledger and reports it. A response that was cut, or whose provider does not count, is
-// estimated from what was sent and received and marked so. A request that failed before anything arrived costs nothing
-// and is not reported.
+// estimated from what was sent and received and marked so. A request that failed before anything arrived costs nothing;
+// it is reported all the same, so that whoever reads the events can count requests.
 func (r *run) book(turn, try int64, response llm.Response, received int, f *fault) {
 	usage, estimated := response.Usage, false
-	if !response.UsageReported {
-		if f != nil && received == 0 {
-			return
-		}
+	if !response.UsageReported && (f == nil || received > 0) {
 		usage = llm.Usage{Input: r.ledger.prompt, Output: llm.EstimateTokens(received)}
 		estimated = true
 	}

@@ -222,9 +222,7 @@ func (r *run) settle(c *call) llm.Part {
 	r.report(c)
 	for _, o := range c.result.Outputs {
 		r.outputs[o.Path] = true
-		r.emit(&job.OutputData{CallID: c.ID, Path: o.Path, Bytes: o.Bytes})
 	}
-	r.reportReads(c)
 	content := []llm.Part{llm.TextPart(c.result.Text)}
 	for i := range c.result.Images {
 		content = append(content, llm.Part{Type: llm.PartImage, Image: &c.result.Images[i]})
@@ -233,7 +231,7 @@ func (r *run) settle(c *call) llm.Part {
 		Content: content, IsError: c.result.IsError}}
 }
 
-// report shapes the text of a result, emits its end and settles its span.
+// report shapes the text of a result, emits what came of the call and settles its span.
 func (r *run) report(c *call) {
 	text := strings.ToValidUTF8(c.result.Text, "\uFFFD")
 	if len(text) > maxResultBytes {
@@ -246,14 +244,9 @@ func (r *run) report(c *call) {
 	success := !c.result.IsError
 	r.emitIn(c.parentID(), &job.ToolResultData{CallID: c.ID, Tool: c.Name, Success: success, Summary: c.summary(),
 		Bytes: int64(len(text)), DurationMS: time.Since(c.start).Milliseconds()})
-	c.span.attributes["bytes"] = len(text)
-	if c.code != "" {
-		c.span.attributes["code"] = c.code
+	for _, o := range c.result.Outputs {
+		r.emitIn(c.parentID(), &job.OutputData{CallID: c.ID, Path: o.Path, Bytes: o.Bytes})
 	}
-	c.span.end(success, nil)
-}
-
-func (r *run) reportReads(c *call) {
 	for _, read := range c.result.Reads {
 		data := &job.SourceReadData{CallID: c.ID, Tool: c.Name, Path: read.Path, From: read.From, Nested: c.parent != nil}
 		if read.To > 0 {
@@ -261,6 +254,11 @@ func (r *run) reportReads(c *call) {
 		}
 		r.emitIn(c.parentID(), data)
 	}
+	c.span.attributes["bytes"] = len(text)
+	if c.code != "" {
+		c.span.attributes["code"] = c.code
+	}
+	c.span.end(success, nil)
 }
 
 // summary is one line about the result, without its content.

@@ -32,6 +32,5 @@ func (r *run) callNested(ctx context.Context, parent *call, name string, argumen
 		c.result = r.protected(ctx, c)
 	}
 	r.report(c)
-	r.reportReads(c)
 	return c.result
 }

@@ -77,7 +77,7 @@ func (r *run) Abort(cause string) {
 
 // execute runs the job to its end. It is the job's goroutine.
 func (r *run) execute() {
-	unlink := context.AfterFunc(r.caller, func() { r.Abort("aborted: " + context.Cause(r.caller).Error()) })
+	unlink := context.AfterFunc(r.caller, func() { r.Abort(context.Cause(r.caller).Error()) })
 	limit := time.AfterFunc(seconds(r.spec.Limits.TimeoutSec), func() {
 		r.cancel(stopf(job.ReasonTimeout, job.CodeTimeout, "stopped after the time limit of %g s", r.spec.Limits.TimeoutSec))
 	})

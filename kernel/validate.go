@@ -15,16 +15,16 @@ import (
 
 // plan is a spec resolved against the runtime: everything that a run needs and that could be refused.
 type plan struct {
-	id           string
-	model        llm.Model
-	modelListed  bool
-	thinking     llm.Level
-	wanted       llm.Level
-	provider     llm.Provider
-	tools        *tool.Set
-	denials      *tool.Denials
-	workspace    *workspace.Workspace
-	dialog llm.Dialog
+	id          string
+	model       llm.Model
+	modelListed bool
+	thinking    llm.Level
+	wanted      llm.Level
+	provider    llm.Provider
+	tools       *tool.Set
+	denials     *tool.Denials
+	workspace   *workspace.Workspace
+	dialog      llm.Dialog
 	// promptBytes is the size of the system prompt and the tool declarations, for the first token estimate.
 	promptBytes int
 	// maxOutput is the longest answer to ask for, 0 if neither the spec nor the model names one.

@@ -31,7 +31,21 @@ func New(account llm.Account) (llm.Provider, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.Provider(), nil
+	return provider{s.Provider()}, nil
+}
+
+// provider plays the one script under its own name only.
+type provider struct{ llm.Provider }
+
+// Model implements llm.ModelSource.
+func (provider) Model(id string) (llm.Model, bool) { return Model(id) }
+
+// Converse refuses a model that does not exist.
+func (p provider) Converse(o llm.Opening) (llm.Dialog, error) {
+	if o.Model.ID != Surveyor {
+		return nil, fmt.Errorf("there is no offline model %q; the only one is %q", o.Model.ID, Surveyor)
+	}
+	return p.Provider.Converse(o)
 }
 
 // Model returns the table entry of a model. It reports false for an unknown id.

@@ -399,3 +399,14 @@ func TestLinksAndPipesAreNoFilesOfTheSurvey(t *testing.T) {
 	has(t, run(t, dir).report, "Files: **2** in 2 directories; besides 4 links, special or unreadable files", "| Go | 2 |")
 	has(t, run(t, dir, "find").report, "Files: **2** in 2 directories\n", "| Go | 2 |")
 }
+
+func TestAnUnknownOfflineModelIsRefused(t *testing.T) {
+	t.Parallel()
+	p, err := offline.New(llm.Account{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Converse(llm.Opening{Model: llm.Model{ID: "surveyer"}}); err == nil || !strings.Contains(err.Error(), offline.Surveyor) {
+		t.Errorf("error = %v; it must name the model that exists", err)
+	}
+}
