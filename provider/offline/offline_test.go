@@ -262,7 +262,7 @@ func TestAReportThatCannotBeWrittenIsTheAnswer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := p.Converse(llm.Opening{Tools: []llm.ToolSpec{{Name: "write", InputSchema: json.RawMessage(`{}`)}}})
+	c, err := p.Converse(llm.Opening{Model: llm.Model{ID: offline.Surveyor}, Tools: []llm.ToolSpec{{Name: "write", InputSchema: json.RawMessage(`{}`)}}})
 	if err != nil {
 		t.Fatal(err)
 	}
