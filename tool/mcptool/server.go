@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
@@ -46,6 +47,7 @@ type server struct {
 	session  *mcp.ClientSession // nil when a new one is needed
 	revision string             // of the protocol, once known
 	hashes   map[string]string  // definition by own name, as listed last
+	dropped  [][2]string        // name of a tool that the SDK left out, and why
 	tools    []Tool
 	failures int
 	down     string // why the server is not in use, "" if it is
@@ -63,6 +65,7 @@ func newServer(c *Config, s *Server, w *wish) *server {
 		version = "dev"
 	}
 	options := &mcp.ClientOptions{
+		Logger:                      slog.New(&dropLog{server: srv}),
 		Capabilities:                &mcp.ClientCapabilities{},
 		ProgressNotificationHandler: srv.progress,
 		MultiRoundTrip:              &mcp.MultiRoundTripOptions{Disabled: c.Elicit == nil},
@@ -74,6 +77,38 @@ func newServer(c *Config, s *Server, w *wish) *server {
 	srv.client.AddReceivingMiddleware(srv.refuseRequests)
 	return srv
 }
+
+// dropLog turns what the SDK logs when it leaves out a tool of a list into notices; everything else is dropped.
+type dropLog struct{ server *server }
+
+// Enabled takes errors only.
+func (d *dropLog) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelError }
+
+// Handle notes a tool that was left out.
+func (d *dropLog) Handle(_ context.Context, record slog.Record) error {
+	name, why := "", ""
+	record.Attrs(func(a slog.Attr) bool {
+		switch a.Key {
+		case "tool":
+			name = a.Value.String()
+		case "error":
+			why = a.Value.String()
+		}
+		return true
+	})
+	if name != "" {
+		d.server.mu.Lock()
+		defer d.server.mu.Unlock()
+		d.server.dropped = append(d.server.dropped, [2]string{name, why})
+	}
+	return nil
+}
+
+// WithAttrs adds nothing.
+func (d *dropLog) WithAttrs([]slog.Attr) slog.Handler { return d }
+
+// WithGroup adds nothing.
+func (d *dropLog) WithGroup(string) slog.Handler { return d }
 
 // refuseRequests lets through what a client must answer and refuses everything else that a server may ask for.
 func (srv *server) refuseRequests(next mcp.MethodHandler) mcp.MethodHandler {
@@ -117,6 +152,9 @@ func (srv *server) start(ctx context.Context) {
 	}
 	names := assignNames(srv.config.Name, ownNames(definitions))
 	l := &listing{server: srv}
+	for _, d := range srv.dropped {
+		l.withhold(d[0], d[1])
+	}
 	srv.hashes = hashAll(definitions)
 	l.offer(definitions, names)
 	srv.session, srv.tools, srv.notices = session, l.tools, l.notices
@@ -143,10 +181,12 @@ func hashAll(definitions []*mcp.Tool) map[string]string {
 
 // open connects and reads the whole list of tools, sorted by name. revision is what the server spoke before, if known.
 func (srv *server) open(ctx context.Context, revision string) (*mcp.ClientSession, []*mcp.Tool, error) {
+	// Without somebody to answer there is nothing to wait for between calls. With somebody, servers of the earlier
+	// revisions may send their question over a stream of its own.
 	transport := &mcp.StreamableClientTransport{
 		Endpoint:             srv.config.URL,
 		HTTPClient:           &http.Client{Transport: srv.wire, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
-		DisableStandaloneSSE: true,
+		DisableStandaloneSSE: srv.all.Elicit == nil,
 		MaxEventSize:         maxBody,
 	}
 	session, err := srv.client.Connect(ctx, transport, &mcp.ClientSessionOptions{ProtocolVersion: revision})
