@@ -59,6 +59,7 @@ const (
 	layerSeccomp
 	layerNamespaces
 	layerCapabilities
+	layerCgroup
 )
 
 // Sandbox starts commands under one policy. It is safe for concurrent use.
@@ -72,7 +73,7 @@ type Sandbox struct {
 	running sync.WaitGroup
 }
 
-// Open makes a sandbox. The paths of the policy are looked up here and once: what is put in their place later is not
+// Open makes a sandbox, and marks the descriptors that this process was started with as not to be inherited. The paths of the policy are looked up here and once: what is put in their place later is not
 // reached. A policy that is not sound is an error of kind Invalid, a path that does not exist of kind NotFound. A
 // protection that Probe reports as active and that cannot be applied is an error of kind Unavailable: nothing runs with
 // less than was reported. Whoever opens a sandbox closes it.

@@ -17,6 +17,7 @@ type starter struct {
 }
 
 func (s *starter) open(p *Policy) error {
+	closeOnExec()
 	if needsShim(p) {
 		return nil
 	}
@@ -96,9 +97,8 @@ func (s *starter) startDirect(p *Policy, c *Command, stdio [3]*os.File) (child, 
 	}
 	s.confined.group.begin(attributes)
 	d := &direct{gone: make(chan struct{})}
-	started := make(chan error)
-	s.requests <- func() { started <- d.start(c, stdio, attributes, p.Limits.withDefaults()) }
-	if err := <-started; err != nil {
+	err := s.do(func() error { return d.start(c, stdio, attributes, p.Limits.withDefaults()) })
+	if err != nil {
 		return nil, err
 	}
 	go d.await()

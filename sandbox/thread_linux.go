@@ -32,12 +32,14 @@ func prepare(p *Policy) (*confinement, error) {
 			c.calls = newFilter(p)
 		}
 	}
-	group, err := newControlGroup(p.Limits.withDefaults())
-	if err != nil {
-		c.close()
-		return nil, err
+	if p.uses(layerCgroup) {
+		group, err := newControlGroup(p.Limits.withDefaults())
+		if err != nil {
+			c.close()
+			return nil, err
+		}
+		c.group = group
 	}
-	c.group = group
 	return c, nil
 }
 

@@ -1,0 +1,105 @@
+package sandbox
+
+import (
+	"fmt"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Thread is a confined thread of this process, for whoever starts a process with pipes, arguments and an end of their
+// own. What is started on it is confined as the policy says, but for namespaces and limits, and with a parent-death
+// signal it lives no longer than the thread. Commands are for a Sandbox.
+type Thread struct{ starter starter }
+
+// OpenThread makes a thread. Errors are those of Open. Whoever opens a thread closes it.
+func OpenThread(p Policy) (*Thread, error) {
+	if err := p.Check(); err != nil {
+		return nil, err
+	}
+	t := &Thread{}
+	p.without |= layerCgroup
+	if err := t.starter.openThread(&p); err != nil {
+		return nil, wrap("open a confined thread", err)
+	}
+	return t, nil
+}
+
+// Do runs do on the thread, after what other callers run there, and returns its error. It must not be called after Close.
+func (t *Thread) Do(do func() error) error { return t.starter.do(do) }
+
+// Close ends the thread. It must be called once.
+func (t *Thread) Close() { t.starter.close() }
+
+// ConfineSelf confines the whole process, as a job process does for itself: files, sockets and capabilities as the policy
+// says, and then Harden. A process with threads cannot do that to itself, so this function starts the program again, in
+// the same process and with the same arguments, standard files and environment; it returns in that second life, where
+// Confined is true. It must come before anything that should not happen twice, and before anything is read.
+//
+// The process keeps its own entry of /proc and its own program. The layers that this machine lacks are left out; Probe
+// reports them afterwards as before. An error means that the process goes on as it was.
+func ConfineSelf(p Policy) error {
+	if Confined() {
+		return Harden()
+	}
+	if err := p.Check(); err != nil {
+		return err
+	}
+	executable, err := os.Executable()
+	if err != nil {
+		return wrap("find the running program", err)
+	}
+	p.Read = append([]string{executable, "/proc/self"}, p.Read...)
+	p.without |= layerCgroup
+	confined, err := prepare(&p)
+	if err != nil {
+		return wrap("confine this process", err)
+	}
+	failed := make(chan error)
+	onThreadOfItsOwn(func() {
+		err := confined.enter()
+		if err == nil {
+			args := append([]string{confinedName}, os.Args[1:]...)
+			err = fmt.Errorf("start %s again: %w", executable, syscall.Exec(executable, args, os.Environ()))
+		}
+		failed <- err
+	})
+	err = <-failed
+	confined.close()
+	return wrap("confine this process", err)
+}
+
+// Harden protects this process from its children and from others of its account: its memory and environment cannot be
+// read by them, it leaves no core dump, and no descriptor but the standard ones is inherited, unless it is passed on by
+// name. It is for job processes, and may be called more than once.
+func Harden() error {
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		return wrap("make this process undumpable", err)
+	}
+	if err := unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}); err != nil {
+		return wrap("forbid core dumps", err)
+	}
+	closeOnExec()
+	return nil
+}
+
+// closeOnExec marks all descriptors but the standard ones. Go marks those that it opens; this is about those that this
+// process was started with.
+func closeOnExec() {
+	const first = 3
+	if unix.CloseRange(first, ^uint(0)>>1, unix.CLOSE_RANGE_CLOEXEC) == nil {
+		return
+	}
+	// Kernels before 5.11 do one at a time. Inherited descriptors have small numbers.
+	for fd := first; fd < 1024; fd++ {
+		unix.CloseOnExec(fd)
+	}
+}
+
+// do runs a function on the thread.
+func (s *starter) do(do func() error) error {
+	result := make(chan error)
+	s.requests <- func() { result <- do() }
+	return <-result
+}
