@@ -189,6 +189,9 @@ func (srv *server) open(ctx context.Context, revision string) (*mcp.ClientSessio
 		DisableStandaloneSSE: srv.all.Elicit == nil,
 		MaxEventSize:         maxBody,
 	}
+	srv.mu.Lock()
+	srv.dropped = nil
+	srv.mu.Unlock()
 	session, err := srv.client.Connect(ctx, transport, &mcp.ClientSessionOptions{ProtocolVersion: revision})
 	if err != nil {
 		return nil, nil, err

@@ -48,11 +48,7 @@ func newWire(c *Config, s *Server) *wire {
 	for name, value := range s.Headers {
 		w.headers.Set(name, value)
 	}
-	dialer := &net.Dialer{Timeout: defaultDeadline, KeepAlive: 30 * time.Second,
-		ControlContext: func(_ context.Context, network, address string, _ syscall.RawConn) error {
-			return checkDial(network, address, c.AllowPrivate)
-		}}
-	dial := dialer.DialContext
+	dial := newDialer(c.AllowPrivate).DialContext
 	if c.dial != nil {
 		dial = c.dial
 	}
@@ -88,7 +84,16 @@ func originOf(endpoint string) string {
 	return u.Scheme + "://" + u.Host
 }
 
-// checkDial judges the address that a name was resolved to, just before the connection is made.
+// newDialer returns a dialer that judges each address just before it connects, after the name was resolved. What a name
+// server says later cannot lead elsewhere.
+func newDialer(allowPrivate bool) *net.Dialer {
+	return &net.Dialer{Timeout: defaultDeadline, KeepAlive: 30 * time.Second,
+		ControlContext: func(_ context.Context, network, address string, _ syscall.RawConn) error {
+			return checkDial(network, address, allowPrivate)
+		}}
+}
+
+// checkDial judges one address of a host.
 func checkDial(network, address string, allowPrivate bool) error {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil || !strings.HasPrefix(network, "tcp") {
