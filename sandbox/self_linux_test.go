@@ -1,0 +1,102 @@
+package sandbox
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// TestJobProcessIsConfined looks at a process that confines itself, and at one that is started by a confined thread: both
+// must do the same, and both must be able to confine commands further.
+func TestSmokeIsolationOfTheJobProcess(t *testing.T) {
+	requireAll(t)
+	p := newPrison(t)
+	me := fmt.Sprint(os.Getpid())
+	orders := strings.Join([]string{
+		"write " + filepath.Join(p.dir, "new"),
+		"read " + filepath.Join(p.outside, "secret"),
+		"read " + filepath.Join(p.dir, "link"),
+		"read /etc/passwd",
+		"read /etc/hosts",
+		"write " + filepath.Join(p.outside, "new"),
+		"environ " + me + " " + os.Environ()[0],
+		"list /proc",
+		"signal " + me,
+		"capability",
+		"tcp " + listenTCP(t),
+		"udp " + listenUDP(t),
+		"unix " + listenUnix(t, filepath.Join(p.dir, "socket")),
+		"run " + p.dir + " echo inner; echo x > file; cat /etc/passwd " + filepath.Join(p.outside, "secret") + " 2>/dev/null",
+	}, "\n")
+	want := map[string]bool{ // what succeeds
+		"write " + filepath.Join(p.dir, "new"): true, "read /etc/hosts": true, "tcp": true, "udp": true,
+	}
+	check := func(t *testing.T, out []byte, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		for line := range strings.Lines(string(out)) {
+			order, result, _ := strings.Cut(strings.TrimSpace(line), ": ")
+			word, _, _ := strings.Cut(order, " ")
+			switch {
+			case word == "run":
+				if result != `1 "inner\n"` {
+					t.Errorf("a command inside: %s", result)
+				}
+			case word == "signal" && landlockABI() < abiScope:
+			case (want[order] || want[word]) != (result == "<nil>"):
+				t.Errorf("%s: %s", order, result)
+			}
+		}
+		if n := strings.Count(string(out), "\n"); n != 14 {
+			t.Errorf("%d lines:\n%s", n, out)
+		}
+	}
+	t.Run("by itself", func(t *testing.T) {
+		c := exec.Command(p.self, "confined", p.dir)
+		c.Stdin = strings.NewReader(orders)
+		out, err := c.CombinedOutput()
+		check(t, out, err)
+	})
+	t.Run("by its parent", func(t *testing.T) {
+		thread, err := OpenThread(JobPolicy([]string{p.self}, []string{p.dir}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer thread.Close()
+		c := exec.Command(p.self, "threaded")
+		c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+		c.Stdin = strings.NewReader(orders)
+		var out strings.Builder
+		c.Stdout, c.Stderr = &out, &out
+		if err := thread.Do(c.Start); err != nil {
+			t.Fatal(err)
+		}
+		err = c.Wait()
+		check(t, []byte(out.String()), err)
+	})
+}
+
+func TestConfinedThreadLeavesTheOthersAlone(t *testing.T) {
+	t.Parallel()
+	thread, err := OpenThread(Policy{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := thread.Do(func() error { _, err := os.ReadFile("/etc/passwd"); return err }); err == nil && landlockABI() > 0 {
+		t.Error("the thread reads the accounts")
+	}
+	thread.Close()
+	for range 50 {
+		done := make(chan error)
+		go func() { _, err := os.ReadFile("/etc/passwd"); done <- err }()
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+	}
+}
