@@ -85,6 +85,7 @@ func (c *checker) check() {
 	c.history()
 	c.context()
 	c.sampling()
+	c.mcp()
 	c.unsupported()
 }
 
@@ -306,6 +307,18 @@ func (c *checker) sampling() {
 	}
 }
 
+// mcp refuses servers without a name or an address; the runtime that connects to them checks the rest.
+func (c *checker) mcp() {
+	if c.spec.MCP == nil {
+		return
+	}
+	for i, server := range c.spec.MCP.Servers {
+		at := pointerTo("/mcp/servers", strconv.Itoa(i))
+		c.text(at+"/name", server.Name, "the agent names the tools of the server mcp__<name>__<tool>")
+		c.text(at+"/url", server.URL, "the address of the server, http or https")
+	}
+}
+
 // unsupported refuses by name what the contract has and this version has not: a field that is ignored would be a promise
 // broken in silence.
 func (c *checker) unsupported() {
@@ -314,7 +327,6 @@ func (c *checker) unsupported() {
 		name string
 		set  bool
 	}{
-		{"mcp", s.MCP != nil && len(s.MCP.Servers) > 0},
 		{"output", s.Output != nil},
 		{"checks", len(s.Checks) > 0},
 		{"toolErrors", s.ToolErrors != nil},

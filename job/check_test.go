@@ -242,8 +242,9 @@ func TestUnsupportedFieldsAreRefusedByName(t *testing.T) {
 		field, value string
 		want         []string
 	}{
-		"mcp":                   {"mcp", `{"servers": [{"name": "s", "url": "http://h"}]}`, []string{"unsupported /mcp"}},
+		"mcp":                   {"mcp", `{"servers": [{"name": "s", "url": "http://h"}]}`, nil},
 		"mcp without servers":   {"mcp", `{"servers": []}`, nil},
+		"a server without name": {"mcp", `{"servers": [{"url": "http://h"}]}`, []string{"required /mcp/servers/0/name"}},
 		"output":                {"output", `{"schema": {}}`, []string{"unsupported /output"}},
 		"checks":                {"checks", `[{"id": "a", "tool": "b"}]`, []string{"unsupported /checks"}},
 		"no checks":             {"checks", `[]`, nil},
@@ -258,7 +259,7 @@ func TestUnsupportedFieldsAreRefusedByName(t *testing.T) {
 		"working memory":        {"loop", `{"kind": "working-memory", "writer": {}}`, []string{"unsupported /loop/kind"}},
 		"loop without kind":     {"loop", `{}`, []string{"required /loop/kind"}},
 		"writer of no use":      {"loop", `{"kind": "transcript", "writer": {}}`, []string{"unsupported /loop/writer"}},
-		"decoded all the same":  {"mcp", `{"servers": [{"name": "s", "uri": "http://h"}]}`, []string{"unsupported /mcp", "unknown-field /mcp/servers/0/uri"}},
+		"decoded all the same":  {"mcp", `{"servers": [{"name": "s", "uri": "http://h"}]}`, []string{"unknown-field /mcp/servers/0/uri"}},
 		"misspelt, not ignored": {"subagent", `[]`, []string{"unknown-field /subagent"}},
 	}
 	for name, c := range cases {

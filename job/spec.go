@@ -38,11 +38,12 @@ type Spec struct {
 	// Notices are emitted right after job.started and never shown to the model.
 	Notices  []Notice `json:"notices,omitempty"`
 	Sampling Sampling `json:"sampling,omitzero"`
+	// MCP lists the MCP servers that the agent may name.
+	MCP *MCP `json:"mcp,omitempty"`
 
 	// The fields below are part of the contract but not of this version of the runtime: a spec that sets one is refused
 	// as unsupported.
 
-	MCP        *MCP          `json:"mcp,omitempty"`
 	Output     *OutputSchema `json:"output,omitempty"`
 	Checks     []Check       `json:"checks,omitempty"`
 	ToolErrors *ToolErrors   `json:"toolErrors,omitempty"`

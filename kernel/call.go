@@ -115,21 +115,25 @@ func (r *run) prepare(turn int64, wish *llm.ToolCall) *call {
 	switch {
 	case c.tool == nil:
 		c.refuse(codeUnknownTool, r.unknownTool(wish.Name))
-		return c
 	case wish.ArgumentsError != "":
 		c.refuse(codeInvalidArguments, "the arguments are not a JSON object: "+wish.ArgumentsError+". Send the call again with valid JSON.")
-		return c
+	default:
+		r.prepareArguments(c)
 	}
-	arguments, err := c.tool.PrepareArguments(wish.Arguments)
+	return c
+}
+
+// prepareArguments coerces and validates the arguments of a call and holds its command against the deny patterns.
+func (r *run) prepareArguments(c *call) {
+	arguments, err := c.tool.PrepareArguments(c.arguments)
 	if err != nil {
-		c.refuse(codeInvalidArguments, fmt.Sprintf("the arguments do not fit the tool %s:\n%v", wish.Name, err))
-		return c
+		c.refuse(codeInvalidArguments, fmt.Sprintf("the arguments do not fit the tool %s:\n%v", c.Name, err))
+		return
 	}
 	c.arguments = arguments
 	if pattern := r.plan.denials.Blocks(c.tool, arguments); pattern != "" {
 		c.refuse(codeBlocked, fmt.Sprintf("blocked: the command matches the deny pattern %q of this agent", pattern))
 	}
-	return c
 }
 
 func (r *run) unknownTool(name string) string {

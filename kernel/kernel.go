@@ -32,6 +32,8 @@ type Config struct {
 	Tools  *tool.Registry
 	// Processes permits tools to start processes; nil means that none can.
 	Processes *ProcessPolicy
+	// Lenders connect jobs to tools outside of this process; none means that no spec may ask for such tools.
+	Lenders []Lender
 	// NewID makes job ids for specs without one; nil makes random ones.
 	NewID func() string
 	// Jitter returns a number in [0, 1) that spreads retry waits; nil is random.

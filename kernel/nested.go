@@ -13,12 +13,13 @@ import (
 // the loop guard does not count it, since what a script repeats costs no turn, and its result is not shown to the model.
 func (r *run) callNested(ctx context.Context, parent *call, name string, arguments json.RawMessage) tool.Result {
 	wish := &llm.ToolCall{ID: fmt.Sprintf("%s/%d", parent.ID, parent.nested.Add(1)), Name: name, Arguments: arguments}
-	c := r.prepare(parent.turn, wish)
-	c.parent = parent
-	switch {
-	case c.code == "" && !c.tool.Scripted:
-		c.refuse(codeUnknownTool, fmt.Sprintf("%s cannot be called from a script", name))
-	case c.code == "" && ctx.Err() != nil:
+	c := &call{ToolCall: wish, turn: parent.turn, parent: parent, arguments: arguments, tool: r.plan.tools.FindScripted(name)}
+	if c.tool == nil {
+		c.refuse(codeUnknownTool, fmt.Sprintf("%s cannot be called from a script", cut(name, 100)))
+	} else {
+		r.prepareArguments(c)
+	}
+	if c.code == "" && ctx.Err() != nil {
 		c.refuse(codeNotRun, "not run: the script ended first")
 	}
 	around := parent.span

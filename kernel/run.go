@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/hozo-run/hozo/job"
+	"github.com/hozo-run/hozo/problem"
 )
 
 // run is one job being run; it is the job.Handle as well. Its goroutine owns every field below the line.
@@ -35,6 +36,7 @@ type run struct {
 	ledger  ledger
 	repeats repeats
 	outputs map[string]bool
+	lent    []Lent
 	// estimated says that the reader was told about estimated usage.
 	estimated bool
 }
@@ -85,6 +87,7 @@ func (r *run) execute() {
 	limit.Stop()
 	unlink()
 	r.cancel(nil)
+	r.giveBack()
 	if err := errors.Join(r.closeProcesses(), r.plan.workspace.Close()); err != nil {
 		r.emit(&job.Notice{Code: "clean-up", Message: "not everything could be cleaned up: " + err.Error()})
 	}
@@ -99,8 +102,27 @@ func (r *run) guarded() (answer string, stopped *stop) {
 			stopped.details = map[string]any{"stack": string(debug.Stack())}
 		}
 	}()
+	prepared := r.prepareTools()
 	r.start()
+	if prepared != nil {
+		return "", prepared
+	}
 	return r.loop()
+}
+
+// prepareTools connects what the job borrows and opens the dialog if that had to wait for it.
+func (r *run) prepareTools() *stop {
+	if r.plan.dialog != nil {
+		return nil
+	}
+	if stopped := r.borrow(); stopped != nil {
+		return stopped
+	}
+	var problems problem.List
+	if r.rt.open(r.spec, r.plan, &problems); len(problems) > 0 {
+		return stopf(job.ReasonError, job.CodeProviderRefused, "%v", problems.Err("open the dialog"))
+	}
+	return nil
 }
 
 func (r *run) start() {

@@ -42,8 +42,9 @@ func (rt *Runtime) validate(spec *job.Spec, ports job.Ports) (*plan, problem.Lis
 	rt.checkPorts(ports, &problems)
 	rt.resolveModel(spec, p, &problems)
 	var unknown problem.List
-	p.tools, unknown = rt.config.Tools.Select(spec.Agent.Tools)
+	p.tools, unknown = rt.config.Tools.Select(spec.Agent.Tools, rt.claimed)
 	problems = append(problems, unknown...)
+	rt.checkLenders(spec, &problems)
 	p.denials, _ = tool.NewDenials(spec.Agent.DenyCommandPatterns) // Check has reported every bad pattern
 	config := workspace.Config{Root: spec.Workspace.Root, ReadOnly: spec.Workspace.ReadOnly, OutDir: spec.Workspace.OutDir,
 		TmpDir: spec.Workspace.TmpDir}
@@ -59,6 +60,9 @@ func (rt *Runtime) validate(spec *job.Spec, ports job.Ports) (*plan, problem.Lis
 		return nil, problems
 	}
 	p.workspace = ws
+	if rt.borrows(spec) {
+		return p, nil // the dialog opens when all tools are known
+	}
 	if rt.open(spec, p, &problems); len(problems) > 0 {
 		_ = ws.Close() // the job never starts, and the problem that kept it is what the caller needs to know
 		return nil, problems

@@ -179,7 +179,7 @@ func TestTiersPriceTheWholeRequest(t *testing.T) {
 		"below":               {llm.Usage{Input: 199_999}, 599_997},
 		"at the border":       {llm.Usage{Input: 200_000}, 600_000},
 		"one above":           {llm.Usage{Input: 200_001}, 1_200_006},
-		"cache counts":        {llm.Usage{Input: 1, CacheRead: 200_000}, 6},
+		"cache counts":        {llm.Usage{Input: 1, CacheRead: 200_000}, 1_200_006},
 		"output counts not":   {llm.Usage{Input: 100_000, Output: 400_000}, 300_000 + 6_000_000},
 		"output at its price": {llm.Usage{Input: 200_001, Output: 10}, 1_200_006 + 225},
 		"highest wins":        {llm.Usage{Input: 500_001}, 6_000_012},

@@ -54,7 +54,7 @@ func TestASetGrowsWithoutShadowing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	set, _ := r.Select(nil)
+	set, _ := r.Select(nil, nil)
 	raw := func(name string) tool.Tool {
 		made, err := tool.Raw(declare(name, schema), echo)
 		if err != nil {

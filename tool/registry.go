@@ -47,16 +47,18 @@ func (r *Registry) Names() []string {
 }
 
 // Select returns the tools of an allowlist: nil selects all, an empty list none. Unknown names are problems at
-// /agent/tools/<index>, all of them. The order is the registry's, so that it does not depend on the list.
-func (r *Registry) Select(allow []string) (*Set, problem.List) {
+// /agent/tools/<index>, all of them, except those for which lent reports that somebody else has the tool (see Set.With);
+// lent may be nil. The order is the registry's, so that it does not depend on the list.
+func (r *Registry) Select(allow []string, lent func(name string) bool) (*Set, problem.List) {
 	if allow == nil {
-		return newSet(r.tools), nil
+		return newSet(r.tools, nil), nil
 	}
 	var problems problem.List
 	chosen := make([]bool, len(r.tools))
 	for i, name := range allow {
 		at, known := r.byName[name]
 		switch {
+		case !known && lent != nil && lent(name):
 		case !known:
 			problems.AddHint("unknown-tool", fmt.Sprintf("/agent/tools/%d", i), "known tools: "+strings.Join(r.Names(), ", "),
 				"unknown tool %q", name)
@@ -72,38 +74,50 @@ func (r *Registry) Select(allow []string) (*Set, problem.List) {
 			tools = append(tools, t)
 		}
 	}
-	return newSet(tools), problems
+	return newSet(tools, nil), problems
 }
 
 // Set is the tools of one agent.
 type Set struct {
 	tools  []Tool
 	byName map[string]int
+	// hidden are tools that only other tools can call.
+	hidden []Tool
 }
 
-func newSet(tools []Tool) *Set {
-	s := &Set{tools: tools, byName: make(map[string]int, len(tools))}
+func newSet(tools, hidden []Tool) *Set {
+	s := &Set{tools: tools, byName: make(map[string]int, len(tools)), hidden: hidden}
 	for i, t := range tools {
 		s.byName[t.Name] = i
 	}
 	return s
 }
 
-// With returns a set that holds more tools after those of s. A name that is taken already, by a kernel tool or twice
-// among more, is an error: no tool from outside stands in for another.
-func (s *Set) With(more ...Tool) (*Set, error) {
-	all := slices.Concat(s.tools, more)
-	seen := make(map[string]bool, len(all))
-	for i := range all {
-		if err := all[i].checkBody(); err != nil {
+// With returns a set that holds lent tools behind those of s. If a tool of s makes scripts, those of lent that are
+// Scripted are for scripts alone: they are neither declared to the model nor found by it. A name that is taken already, by
+// a tool of s or twice among lent, is an error: no tool from outside stands in for another.
+func (s *Set) With(lent ...Tool) (*Set, error) {
+	scripts := slices.ContainsFunc(s.tools, func(t Tool) bool { return t.Describe != nil })
+	tools, hidden := slices.Clone(s.tools), slices.Clone(s.hidden)
+	seen := map[string]bool{}
+	for _, t := range slices.Concat(s.tools, s.hidden) {
+		seen[t.Name] = true
+	}
+	for _, t := range lent {
+		if err := t.checkBody(); err != nil {
 			return nil, err
 		}
-		if seen[all[i].Name] {
-			return nil, fmt.Errorf("tool %q: the name is taken", all[i].Name)
+		if seen[t.Name] {
+			return nil, fmt.Errorf("tool %q: the name is taken", t.Name)
 		}
-		seen[all[i].Name] = true
+		seen[t.Name] = true
+		if scripts && t.Scripted {
+			hidden = append(hidden, t)
+		} else {
+			tools = append(tools, t)
+		}
 	}
-	return newSet(all), nil
+	return newSet(tools, hidden), nil
 }
 
 // Len returns the number of tools.
@@ -146,7 +160,21 @@ func (s *Set) Scripted() []llm.ToolSpec {
 			specs = append(specs, t.spec())
 		}
 	}
+	for _, t := range s.hidden {
+		specs = append(specs, t.spec())
+	}
 	return specs
+}
+
+// FindScripted returns the tool of this name if scripts may call it, nil if not.
+func (s *Set) FindScripted(name string) *Tool {
+	if t := s.Find(name); t != nil && t.Scripted {
+		return t
+	}
+	if at := slices.IndexFunc(s.hidden, func(t Tool) bool { return t.Name == name }); at >= 0 {
+		return &s.hidden[at]
+	}
+	return nil
 }
 
 func (t *Tool) spec() llm.ToolSpec {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/hozo-run/hozo/llm"
 	"github.com/hozo-run/hozo/tool"
 )
 
@@ -145,12 +146,12 @@ func TestSelectKeepsTheOrderOfTheRegistryAndNamesEveryUnknownTool(t *testing.T) 
 	for name, c := range map[string]struct{ allow, want []string }{
 		"absent": {nil, []string{"read", "ls", "write"}}, "empty": {[]string{}, []string{}}, "some": {[]string{"write", "read"}, []string{"read", "write"}},
 	} {
-		set, problems := r.Select(c.allow)
+		set, problems := r.Select(c.allow, nil)
 		if diff := cmp.Diff(c.want, set.Names()); diff != "" || len(problems) > 0 {
 			t.Errorf("%s: %s %v", name, diff, problems)
 		}
 	}
-	_, problems := r.Select([]string{"glob", "read", "bash", "read"})
+	_, problems := r.Select([]string{"glob", "read", "bash", "read", "mcp__a__b"}, func(name string) bool { return strings.HasPrefix(name, "mcp__") })
 	if len(problems) != 3 || !problems.Has("unknown-tool", "/agent/tools/0") || !problems.Has("unknown-tool", "/agent/tools/2") ||
 		!problems.Has("duplicate-tool", "/agent/tools/3") {
 		t.Errorf("problems = %v", problems)
@@ -204,4 +205,56 @@ func FuzzPrepareArguments(f *testing.F) {
 			t.Errorf("%q became %q, which became %q, %v", in, got, again, err)
 		}
 	})
+}
+
+func TestScriptsTakeTheLentToolsThatOnlyRead(t *testing.T) {
+	t.Parallel()
+	read, ls := made(declare("read", schema)), made(declare("ls", schema))
+	read.Scripted = true
+	query, update := made(declare("query", schema)), made(declare("update", schema))
+	query.Scripted = true
+	update.Effect = tool.EffectExternal
+	script := made(declare("script", schema))
+	script.Describe = func(callees []llm.ToolSpec) string {
+		names := make([]string, len(callees))
+		for i, c := range callees {
+			names[i] = c.Name
+		}
+		return "Calls " + strings.Join(names, ", ") + "."
+	}
+	set := func(tools ...tool.Tool) *tool.Set {
+		r, err := tool.NewRegistry(tools...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, _ := r.Select(nil, nil)
+		s, err = s.With(query, update)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	with := set(read, ls, script)
+	if diff := cmp.Diff([]string{"read", "ls", "script", "update"}, with.Names()); diff != "" {
+		t.Errorf("declared with scripts (-want +got):\n%s", diff)
+	}
+	if got := with.Specs()[2].Description; got != "Calls read, query." {
+		t.Errorf("description = %q", got)
+	}
+	if with.Find("query") != nil || with.FindScripted("query") == nil || with.FindScripted("read") == nil ||
+		with.FindScripted("ls") != nil || with.FindScripted("update") != nil {
+		t.Error("a script reaches read and query, nothing else; the model does not reach query")
+	}
+	if diff := cmp.Diff([]string{"read", "ls", "query", "update"}, set(read, ls).Names()); diff != "" {
+		t.Errorf("declared without scripts (-want +got):\n%s", diff)
+	}
+}
+
+func TestAScriptedToolMustOnlyRead(t *testing.T) {
+	t.Parallel()
+	writes := made(declare("write", schema))
+	writes.Effect, writes.Scripted = tool.EffectWrite, true
+	if _, err := tool.NewRegistry(writes); err == nil {
+		t.Error("a tool that writes was registered for scripts")
+	}
 }

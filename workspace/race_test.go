@@ -71,7 +71,7 @@ func TestReadsNeverEscapeWhileNamesAreSwapped(t *testing.T) {
 			s := swap(t, name)
 			defer s.stop()
 			good := 0
-			for i := 0; i < *rounds || s.swaps.Load() < 100; i++ {
+			for i := 0; i < *rounds || s.swaps.Load() < 100 || good == 0; i++ {
 				content, _, err := read(w, path)
 				if strings.Contains(content, canary) {
 					t.Fatal("read what must not be read")
@@ -79,9 +79,6 @@ func TestReadsNeverEscapeWhileNamesAreSwapped(t *testing.T) {
 				if err == nil {
 					good++
 				}
-			}
-			if good == 0 {
-				t.Error("no read succeeded, so that nothing was tested")
 			}
 		})
 	}

@@ -76,7 +76,6 @@ func specRules() map[string]rule {
 				"id":         func(n *node) { n.MaxLength, n.Pattern = 128, "^[!-~]*$" },
 				"task":       said,
 				"providers":  func(n *node) { n.PropertyNames = &node{MaxLength: 128, Pattern: "^[!-~]+$"} },
-				"mcp":        func(n *node) { *n = *noServers(n.Description) },
 				"output":     refused, "checks": onlyEmpty, "toolErrors": refused, "approvals": refused, "loop": transcriptOnly,
 				"subagents": onlyEmpty, "host": onlyEmpty, "resume": refused,
 			},
@@ -89,6 +88,10 @@ func specRules() map[string]rule {
 				"thinking":            orEmpty,
 			},
 		},
+		"MCP": {required: []string{"servers"}},
+		"MCPServer": {required: []string{"name", "url"}, fields: map[string]func(*node){
+			"name": func(n *node) { n.MaxLength, n.Pattern = 32, "^[a-z][a-z0-9-]*$" }, "url": said,
+		}},
 		"Skill": {required: []string{"name"}, fields: map[string]func(*node){
 			"name": func(n *node) { n.MaxLength, n.Pattern = 64, "^[a-z][a-z0-9-]*$" },
 		}},
@@ -150,13 +153,6 @@ func specRules() map[string]rule {
 
 // orEmpty lets an enumerated field be empty, which means the same as absent.
 func orEmpty(n *node) { n.Enum = append([]string{""}, n.Enum...) }
-
-func noServers(description string) *node {
-	servers := &members{}
-	servers.set("servers", &node{Type: "array", MaxItems: new(int)})
-	return &node{Description: description, Comment: "not supported by this version", Type: "object", Properties: servers,
-		AdditionalProperties: false}
-}
 
 func transcriptOnly(n *node) {
 	kind := &members{}
