@@ -53,8 +53,9 @@ func reply(w http.ResponseWriter, m message, result string) {
 }
 
 func replyError(w http.ResponseWriter, m message, code int, text string) {
+	quoted, _ := json.Marshal(text) // a string always has a form
 	w.Header().Set("Content-Type", "application/json")
-	fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":%q}}`, m.ID, code, text)
+	fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":%s}}`, m.ID, code, quoted)
 }
 
 const done = `{"content":[{"type":"text","text":"done"}]}`

@@ -35,10 +35,9 @@ func (srv *server) convert(answer *mcp.CallToolResult, env *tool.Env) tool.Resul
 	for _, content := range answer.Content {
 		r.add(content)
 	}
-	if !r.words && answer.StructuredContent != nil {
-		if data, err := json.Marshal(answer.StructuredContent); err == nil {
-			r.texts = append(r.texts, string(data))
-		}
+	structured := srv.structured(answer.StructuredContent)
+	if !r.words && structured != nil {
+		r.texts = append(r.texts, string(structured))
 	}
 	text := strings.Join(r.texts, "\n")
 	if answer.IsError {
@@ -48,7 +47,19 @@ func (srv *server) convert(answer *mcp.CallToolResult, env *tool.Env) tool.Resul
 		text = "The tool reports an error:\n" + text
 	}
 	text = srv.secrets.remove(visible(text))
-	return tool.Result{Text: cutMiddle(text), Images: r.pictures, IsError: answer.IsError}
+	return tool.Result{Text: cutMiddle(text), Images: r.pictures, IsError: answer.IsError, Structured: structured}
+}
+
+// structured returns the structured part of a result, nil if there is none.
+func (srv *server) structured(value any) json.RawMessage {
+	if value == nil {
+		return nil
+	}
+	data, err := json.Marshal(value)
+	if err != nil {
+		return nil // it was decoded from JSON and so always has a form
+	}
+	return json.RawMessage(srv.secrets.remove(string(data)))
 }
 
 // incomplete returns what to tell the model about an answer that is not the end of the call, "" if it is.

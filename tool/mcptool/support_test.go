@@ -41,7 +41,8 @@ func sdkServer() *mcp.Server {
 
 // sdkHandler serves it over HTTP.
 func sdkHandler(s *mcp.Server, modern bool) http.Handler {
-	return mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, &mcp.StreamableHTTPOptions{Stateless: modern})
+	return mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, &mcp.StreamableHTTPOptions{Stateless: modern,
+		PropagateRequestCancellation: true})
 }
 
 // listen serves a handler on a loopback port for the time of the test.
