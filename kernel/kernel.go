@@ -30,6 +30,9 @@ type Config struct {
 	// false if the table has none. It is called once a job.
 	Models func(api, baseURL, id string) (llm.Model, bool)
 	Tools  *tool.Registry
+	// Withheld are tools that an agent gets only if it names them, Refused are tools that no agent gets; each with the
+	// reason. An agent that names no tools goes without both and its job has a notice; naming a refused one is a problem.
+	Withheld, Refused map[string]string
 	// Processes permits tools to start processes; nil means that none can.
 	Processes *ProcessPolicy
 	// Lenders connect jobs to tools outside of this process; none means that no spec may ask for such tools.

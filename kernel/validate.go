@@ -41,9 +41,7 @@ func (rt *Runtime) validate(spec *job.Spec, ports job.Ports) (*plan, problem.Lis
 	}
 	rt.checkPorts(ports, &problems)
 	rt.resolveModel(spec, p, &problems)
-	var unknown problem.List
-	p.tools, unknown = rt.config.Tools.Select(spec.Agent.Tools, rt.claimed)
-	problems = append(problems, unknown...)
+	rt.selectTools(spec, p, &problems)
 	rt.checkLenders(spec, &problems)
 	p.denials, _ = tool.NewDenials(spec.Agent.DenyCommandPatterns) // Check has reported every bad pattern
 	config := workspace.Config{Root: spec.Workspace.Root, ReadOnly: spec.Workspace.ReadOnly, OutDir: spec.Workspace.OutDir,
@@ -68,6 +66,39 @@ func (rt *Runtime) validate(spec *job.Spec, ports job.Ports) (*plan, problem.Lis
 		return nil, problems
 	}
 	return p, nil
+}
+
+// selectTools applies the agent's allowlist under the operator's.
+func (rt *Runtime) selectTools(spec *job.Spec, p *plan, problems *problem.List) {
+	allow := spec.Agent.Tools
+	for i, name := range allow {
+		if reason, refused := rt.config.Refused[name]; refused {
+			problems.Add("tool-unavailable", fmt.Sprintf("/agent/tools/%d", i), "the tool %q is not available: %s", name, reason)
+		}
+	}
+	if allow == nil && len(rt.config.Withheld)+len(rt.config.Refused) > 0 {
+		allow = rt.defaultTools(p)
+	}
+	var unknown problem.List
+	p.tools, unknown = rt.config.Tools.Select(allow, rt.claimed)
+	*problems = append(*problems, unknown...)
+}
+
+// defaultTools returns what an agent gets that names no tools, with a notice for each tool that it goes without.
+func (rt *Runtime) defaultTools(p *plan) []string {
+	allow := []string{}
+	for _, name := range rt.config.Tools.Names() {
+		reason, without := rt.config.Refused[name]
+		if !without {
+			reason, without = rt.config.Withheld[name]
+		}
+		if without {
+			p.notice("tool-withheld", "the agent names no tools and goes without %q: %s", name, reason)
+			continue
+		}
+		allow = append(allow, name)
+	}
+	return allow
 }
 
 // Check returns every problem for which Start would refuse the spec, and starts nothing. A program that reads a document
