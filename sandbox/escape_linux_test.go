@@ -37,7 +37,9 @@ func newPrison(t *testing.T) prison {
 		t.Fatal(err)
 	}
 	p := prison{dir: realTemp(t), outside: realTemp(t), self: self}
-	writeFile(t, filepath.Join(p.outside, "secret"), canary)
+	for _, name := range []string{"secret", "old", "loot"} {
+		writeFile(t, filepath.Join(p.outside, name), canary)
+	}
 	writeFile(t, filepath.Join(p.dir, "mine"), "x")
 	if err := os.Symlink(filepath.Join(p.outside, "secret"), filepath.Join(p.dir, "link")); err != nil {
 		t.Fatal(err)
@@ -164,9 +166,9 @@ func escapes(t *testing.T, p prison) []escape {
 		{"list the root", []string{"list", "/"}, layerLandlock, ""},
 		{"list processes", []string{"list", "/proc"}, layerLandlock, ""},
 		{"write outside", []string{"write", filepath.Join(p.outside, "new")}, layerLandlock, ""},
-		{"overwrite outside", []string{"write", secret}, layerLandlock, ""},
+		{"overwrite outside", []string{"write", filepath.Join(p.outside, "old")}, layerLandlock, ""},
 		{"move a file out", []string{"move", filepath.Join(p.dir, "mine"), filepath.Join(p.outside, "mine")}, layerLandlock, ""},
-		{"move a file in", []string{"move", secret, filepath.Join(p.dir, "secret")}, layerLandlock, ""},
+		{"move a file in", []string{"move", filepath.Join(p.outside, "loot"), filepath.Join(p.dir, "loot")}, layerLandlock, ""},
 		{"connect by TCP", []string{"tcp", listenTCP(t)}, tcp, ""},
 		{"send by UDP", []string{"udp", listenUDP(t)}, udp, ""},
 		{"ask a name server", []string{"dns", listenUDP(t)}, udp, ""},

@@ -106,3 +106,35 @@ func parentOf(pid int) (int, bool) {
 	parent, err := strconv.Atoi(string(fields[1]))
 	return parent, err == nil
 }
+
+// countTasks returns the number of processes and threads of an account. Where /proc does not show them it is that of the
+// whole machine, which is more.
+func countTasks(uid int) (int64, error) {
+	var count int64
+	for _, pid := range processes() {
+		status, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
+		if err != nil || statusField(status, "Uid:") != int64(uid) {
+			continue
+		}
+		count += statusField(status, "Threads:")
+	}
+	if count > 0 {
+		return count, nil
+	}
+	var info unix.Sysinfo_t
+	err := unix.Sysinfo(&info)
+	return int64(info.Procs), err
+}
+
+// statusField returns the first number of a line of /proc/<pid>/status, -1 if there is none.
+func statusField(status []byte, name string) int64 {
+	for line := range bytes.Lines(status) {
+		fields := bytes.Fields(line)
+		if len(fields) > 1 && string(fields[0]) == name {
+			if n, err := strconv.ParseInt(string(fields[1]), 10, 64); err == nil {
+				return n
+			}
+		}
+	}
+	return -1
+}

@@ -244,7 +244,22 @@ func TestExitCodes(t *testing.T) {
 func TestShimThatIsKilledIsNoticed(t *testing.T) {
 	t.Parallel()
 	s := open(t, Policy{without: layerNamespaces | layerLandlock | layerCapabilities})
-	r := run(t, s, bash("/", "kill -9 $PPID; while :; do :; done"))
+	in, feed, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := bash("/", "read go; kill -9 $PPID; while :; do :; done")
+	c.Stdin = in
+	p, err := s.Start(context.Background(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in.Close()
+	if _, err := feed.WriteString("go\n"); err != nil {
+		t.Fatal(err)
+	}
+	feed.Close()
+	r := p.Wait()
 	if r.ExitCode != 137 || r.Signal != "SIGKILL" {
 		t.Errorf("result: %+v", r)
 	}

@@ -47,9 +47,9 @@ func TestSmokeLimitsOfResources(t *testing.T) {
 	}
 }
 
-// TestSmokeLimitsOfProcesses is the fork bomb, with and without its limit.
+// TestSmokeLimitsOfProcesses is the fork bomb, with and without its limit. It runs alone: without namespaces the other
+// processes of this account count as well.
 func TestSmokeLimitsOfProcesses(t *testing.T) {
-	t.Parallel()
 	if !Probe().Has(ProtectionProcesses) {
 		t.Skip("process-limit is not active for this account on this machine")
 	}
@@ -59,7 +59,6 @@ func TestSmokeLimitsOfProcesses(t *testing.T) {
 	}
 	for way, off := range ways() {
 		t.Run(way, func(t *testing.T) {
-			t.Parallel()
 			dir := realTemp(t)
 			attempt := func(l Limits) Result {
 				l.MemoryBytes = -1

@@ -96,9 +96,18 @@ func (s *starter) startDirect(p *Policy, c *Command, stdio [3]*os.File) (child, 
 		Ptrace:    tracing(),
 	}
 	s.confined.group.begin(attributes)
+	limits := p.Limits.withDefaults()
+	if limits.Processes > 0 && attributes.Cloneflags&unix.CLONE_NEWUSER == 0 {
+		// Outside of a user namespace of its own the kernel counts all processes of this account, so the limit is what
+		// there is now and so many more.
+		there, err := countTasks(os.Getuid())
+		if err != nil {
+			return nil, fmt.Errorf("count processes: %w", err)
+		}
+		limits.Processes += there
+	}
 	d := &direct{gone: make(chan struct{})}
-	err := s.do(func() error { return d.start(c, stdio, attributes, p.Limits.withDefaults()) })
-	if err != nil {
+	if err := s.do(func() error { return d.start(c, stdio, attributes, limits) }); err != nil {
 		return nil, err
 	}
 	go d.await()
@@ -114,8 +123,7 @@ func (d *direct) start(c *Command, stdio [3]*os.File, attributes *syscall.SysPro
 		return err
 	}
 	d.process = process
-	alone := attributes.Cloneflags&unix.CLONE_NEWUSER != 0
-	if err := bind(process.Pid, limits, alone, attributes.Ptrace); err != nil {
+	if err := bind(process.Pid, limits, attributes.Ptrace); err != nil {
 		_ = process.Kill()
 		_, _ = process.Wait()
 		return err
@@ -145,15 +153,13 @@ func cloneFlags(p *Policy) uintptr {
 
 // bind sets the limits of a program before it has run its first instruction, and lets it go. Where processes may not be
 // traced it is already running, for some microseconds.
-//
-// alone says that it is in a user namespace of its own.
-func bind(pid int, limits Limits, alone, traced bool) error {
+func bind(pid int, limits Limits, traced bool) error {
 	if traced {
 		if stopped, err := awaitStop(pid); err != nil || !stopped {
 			return err // a program that has ended needs no limits
 		}
 	}
-	if err := setLimits(pid, limits, alone); err != nil {
+	if err := setLimits(pid, limits); err != nil {
 		if errors.Is(err, unix.ESRCH) {
 			return nil
 		}
@@ -184,24 +190,14 @@ func awaitStop(pid int) (bool, error) {
 	}
 }
 
-func setLimits(pid int, l Limits, alone bool) error {
-	processes := l.Processes
-	if processes > 0 && !alone {
-		// Outside of a user namespace the kernel counts all processes of this identity, so the limit is what there is
-		// now and so many more.
-		var info unix.Sysinfo_t
-		if err := unix.Sysinfo(&info); err != nil {
-			return fmt.Errorf("count processes: %w", err)
-		}
-		processes += int64(info.Procs)
-	}
+func setLimits(pid int, l Limits) error {
 	for _, limit := range []struct {
 		name     string
 		resource int
 		value    int64
 	}{
 		{"core", unix.RLIMIT_CORE, 0},
-		{"processes", unix.RLIMIT_NPROC, processes},
+		{"processes", unix.RLIMIT_NPROC, l.Processes},
 		{"memory", unix.RLIMIT_AS, l.MemoryBytes},
 		{"file size", unix.RLIMIT_FSIZE, l.FileBytes},
 		{"open files", unix.RLIMIT_NOFILE, l.OpenFiles},
