@@ -46,7 +46,11 @@ func (r *run) openSandbox() (*sandbox.Sandbox, error) {
 		if err != nil {
 			return nil, err
 		}
-		r.process.made, paths.Tmp = made, made
+		r.process.made = made
+		if err := r.plan.workspace.UseTmp(made); err != nil {
+			return nil, err
+		}
+		paths = r.plan.workspace.Paths()
 	}
 	return sandbox.Open(sandbox.Policy{Read: paths.Read, Write: []string{paths.Out, paths.Tmp}, Network: operator.Network,
 		Unconfined: operator.Unconfined, Shim: operator.Shim})

@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 )
 
 // GuideName is the name of a read-only file that agents are told to read first.
@@ -40,8 +41,10 @@ type Workspace struct {
 	root, realRoot string
 	// tmp is the directory for temporary files with links resolved, "" for none.
 	tmp string
-	entries        []*entry
-	out            *entry
+	// made is the directory for temporary files that was named later, see UseTmp.
+	made    atomic.Pointer[string]
+	entries []*entry
+	out     *entry
 	// escapes is the error with which os.Root refuses a path that leaves it; it has no exported name.
 	escapes error
 	// writing makes writes and edits take turns, so that an edit never works on a file that is being replaced.
