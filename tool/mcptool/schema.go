@@ -22,7 +22,9 @@ type schemaForm struct {
 	root map[string]any
 	// cleaned and moved say that hidden characters were removed, or patterns turned into words.
 	cleaned, moved bool
-	costs          map[string]int
+	// misTyped is a type that JSON Schema does not have.
+	misTyped bool
+	costs    map[string]int
 }
 
 // fitSchema returns the schema to declare. It differs from what the server listed only where it must: the type object is
@@ -38,6 +40,9 @@ func fitSchema(listed any) (raw json.RawMessage, f *schemaForm, err error) {
 	}
 	f = &schemaForm{costs: map[string]int{}}
 	f.root = f.rewrite(root)
+	if f.misTyped {
+		return nil, nil, errors.New("its input schema names a type that JSON Schema does not have")
+	}
 	switch f.root["type"] {
 	case nil:
 		f.root["type"] = "object"
@@ -100,7 +105,17 @@ func (f *schemaForm) rewrite(node map[string]any) map[string]any {
 		}
 	}
 	f.movePatterns(out)
+	f.misTyped = f.misTyped || !validType(node["type"])
 	return out
+}
+
+// validType reports whether the value of the keyword type is one that JSON Schema has.
+func validType(value any) bool {
+	if list, ok := value.([]any); ok {
+		return len(list) > 0 && !slices.ContainsFunc(list, func(v any) bool { return v == nil || !validType(v) })
+	}
+	name, isText := value.(string)
+	return value == nil || isText && slices.Contains([]string{"object", "array", "string", "number", "integer", "boolean", "null"}, name)
 }
 
 func (f *schemaForm) rewriteAny(value any) any {
