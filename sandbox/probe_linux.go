@@ -60,6 +60,50 @@ var seccompAvailable = sync.OnceValue(func() bool {
 	return errno == 0
 })
 
+// rehearsal is what a confined thread finds when it tries what it must not do. An error says why a layer does not hold.
+type rehearsal struct{ landlock, seccomp, privileges, capabilities error }
+
+// rehearse confines a thread as commands are, and tries.
+var rehearse = sync.OnceValue(func() rehearsal {
+	var r rehearsal
+	confined, err := prepare(&Policy{without: layerCgroup})
+	if err != nil {
+		return rehearsal{err, err, err, err}
+	}
+	defer confined.close()
+	done := make(chan struct{})
+	onThreadOfItsOwn(func() {
+		defer close(done)
+		if err := confined.enter(); err != nil {
+			r = rehearsal{err, err, err, err}
+			return
+		}
+		if _, err := os.ReadDir("/"); !errors.Is(err, unix.EACCES) {
+			r.landlock = errors.New("a confined thread lists the root directory")
+		}
+		if fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0); err == nil {
+			unix.Close(fd)
+			r.seccomp = errors.New("a confined thread opens a socket")
+		}
+		if set, err := unix.PrctlRetInt(unix.PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0); set != 1 {
+			r.privileges = errors.Join(errors.New("a confined thread does not have the flag"), err)
+		}
+		if held, err := permitted(); err != nil || held != 0 {
+			r.capabilities = errors.Join(fmt.Errorf("a confined thread holds %x", held), err)
+		}
+	})
+	<-done
+	return r
+})
+
+// permitted returns the capabilities that the calling thread may use.
+func permitted() (uint64, error) {
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var held [2]unix.CapUserData
+	err := unix.Capget(&header, &held[0])
+	return uint64(held[1].Permitted)<<32 | uint64(held[0].Permitted), err
+}
+
 func probe() Report {
 	protections := []Protection{
 		probeLandlock(), probeNamespaces(), probeSeccomp(), probeUnixSockets(), probeNoNewPrivs(), probeCapabilities(), probeProcesses(),
@@ -77,15 +121,18 @@ func systemName() string {
 }
 
 func probeLandlock() Protection {
-	abi := landlockABI()
+	abi, failure := landlockABI(), rehearse().landlock
 	p := Protection{
-		Name: ProtectionLandlock, Title: "files (Landlock)", Active: abi > 0, Essential: true,
-		Evidence: fmt.Sprintf("the kernel answers with ABI %d", abi),
+		Name: ProtectionLandlock, Title: "files (Landlock)", Active: abi > 0 && failure == nil, Essential: true,
+		Evidence: fmt.Sprintf("a confined thread cannot list the root directory (ABI %d)", abi),
 		Effect:   "commands read the workspace and the system's programs, and write to the output directory",
 	}
 	switch {
-	case abi == 0:
+	case !p.Active:
 		p.Evidence = "the kernel has no Landlock, or it is switched off at boot"
+		if abi > 0 {
+			p.Evidence = failure.Error()
+		}
 		p.Effect = "commands read and write every file that this account may"
 		p.Fix = "use Linux 5.13 or later with landlock in the boot option lsm=, and a container runtime whose system call filter permits it"
 	case abi < abiRefer:
@@ -114,13 +161,17 @@ func probeNamespaces() Protection {
 }
 
 func probeSeccomp() Protection {
+	failure := rehearse().seccomp
 	p := Protection{
-		Name: ProtectionSeccomp, Title: "sockets (seccomp)", Active: seccompAvailable(), Essential: true,
-		Evidence: "the kernel knows the action that the filter needs",
+		Name: ProtectionSeccomp, Title: "sockets (seccomp)", Active: seccompAvailable() && failure == nil, Essential: true,
+		Evidence: "a confined thread cannot open a socket",
 		Effect:   "commands open no sockets, also none that lead to services of this machine; key rings, io_uring, bpf and perf are absent",
 	}
 	if !p.Active {
 		p.Evidence = "the kernel takes no system call filter, or none is written for this architecture"
+		if seccompAvailable() {
+			p.Evidence = failure.Error()
+		}
 		p.Effect = "commands can connect to Unix sockets that this account may write to"
 		p.Fix = "use a kernel with CONFIG_SECCOMP_FILTER on amd64 or arm64"
 	}
@@ -130,32 +181,25 @@ func probeSeccomp() Protection {
 func probeUnixSockets() Protection {
 	abi := landlockABI()
 	p := Protection{
-		Name: ProtectionUnixSockets, Title: "Unix sockets (two layers)", Active: seccompAvailable() && abi >= abiSocket,
-		Evidence: fmt.Sprintf("seccomp %t, Landlock ABI %d", seccompAvailable(), abi),
-		Effect:   "sockets with a path are refused twice",
+		Name: ProtectionUnixSockets, Title: "sockets with a path (Landlock)", Active: abi >= abiSocket,
+		Evidence: fmt.Sprintf("Landlock ABI %d, which needs to be %d or higher", abi, abiSocket),
+		Effect:   "sockets with a path are refused by a second layer",
 	}
 	if !p.Active {
-		p.Effect = "sockets with a path are refused by one layer or none"
-		p.Fix = "nothing needs to be done while seccomp is active; a kernel with Landlock ABI 9 adds the second layer"
+		p.Effect = "sockets with a path are refused by seccomp alone"
 	}
 	return p
 }
 
 func probeNoNewPrivs() Protection {
-	var err error
-	done := make(chan struct{})
-	onThreadOfItsOwn(func() {
-		defer close(done)
-		err = unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-	})
-	<-done
+	failure := rehearse().privileges
 	p := Protection{
-		Name: ProtectionNoNewPrivs, Title: "no new privileges", Active: err == nil, Essential: true,
-		Evidence: "a thread could set it on itself",
+		Name: ProtectionNoNewPrivs, Title: "no new privileges", Active: failure == nil, Essential: true,
+		Evidence: "a confined thread has the flag",
 		Effect:   "sudo and other set-user-ID programs give a command nothing",
 	}
-	if err != nil {
-		p.Evidence = err.Error()
+	if failure != nil {
+		p.Evidence = failure.Error()
 		p.Effect = "set-user-ID programs can raise a command's rights"
 		p.Fix = "use Linux 3.5 or later"
 	}
@@ -163,20 +207,19 @@ func probeNoNewPrivs() Protection {
 }
 
 func probeCapabilities() Protection {
-	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	var held [2]unix.CapUserData
-	err := unix.Capget(&header, &held[0])
+	failure := rehearse().capabilities
+	own, err := permitted()
 	p := Protection{
-		Name: ProtectionCapabilities, Title: "capabilities", Active: err == nil, Essential: true,
-		Evidence: fmt.Sprintf("account %d, permitted capabilities %x%08x", os.Geteuid(), held[1].Permitted, held[0].Permitted),
+		Name: ProtectionCapabilities, Title: "capabilities", Active: failure == nil && err == nil, Essential: true,
+		Evidence: fmt.Sprintf("a confined thread holds none; this process, of account %d, holds %x", os.Geteuid(), own),
 		Effect:   "commands hold no capability, also for the superuser",
 	}
-	if err != nil {
-		p.Evidence = err.Error()
+	if !p.Active {
+		p.Evidence = errors.Join(failure, err).Error()
 		p.Effect = "commands may keep capabilities"
 		p.Fix = "run hozo as an account that has none"
 	} else if os.Geteuid() == 0 {
-		p.Fix = "running hozo as an account of its own protects files better than taking capabilities from the superuser does"
+		p.Fix = "run hozo as an account of its own: that protects files better than taking capabilities from the superuser does"
 	}
 	return p
 }
@@ -247,8 +290,7 @@ func probeDumpable() Protection {
 		Effect:   "other processes of this account cannot read its memory and environment",
 	}
 	if !p.Active {
-		p.Effect = "unconfined processes of this account can read its memory; commands cannot, since they are in a domain and namespaces of their own"
-		p.Fix = "job processes set the flag for themselves; nothing needs to be done for this one"
+		p.Effect = "unconfined processes of this account can read its memory; commands cannot, and job processes set the flag for themselves"
 	}
 	return p
 }

@@ -25,6 +25,7 @@ import (
 var version = ""
 
 func main() {
+	sandboxExec(os.Args)
 	p := &program{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv}
 	os.Exit(p.main(os.Args[1:]))
 }

@@ -39,7 +39,7 @@ Exit codes: 0 completed, 1 failed, 2 wrong usage, 3 the job or the agent is refu
 	root.SetOut(p.stdout)
 	root.SetErr(p.stderr)
 	root.CompletionOptions.DisableDefaultCmd = true
-	root.AddCommand(p.jobCommand(), p.runCommand(), p.agentCommand(), p.modelsCommand(), p.toolsCommand(), p.schemaCommand(), p.versionCommand(),
+	root.AddCommand(p.jobCommand(), p.runCommand(), p.agentCommand(), p.modelsCommand(), p.toolsCommand(), p.schemaCommand(), p.doctorCommand(), p.versionCommand(),
 		p.completionCommand(), p.docsCommand())
 	root.InitDefaultHelpCmd()
 	return root
