@@ -16,14 +16,10 @@ const huntLimit = 10 * time.Second
 // everything is stopped first, until nothing new is found, and killed then. The process must have no children that
 // somebody else waits for.
 func hunt(self int) {
-	for began := time.Now(); time.Since(began) < huntLimit; {
+	for began := time.Now(); reap() && time.Since(began) < huntLimit; {
 		stopAll(self)
-		prey := descendants(self)
-		for _, pid := range prey {
+		for _, pid := range descendants(self) {
 			_ = unix.Kill(pid, unix.SIGKILL) // the only error is that it has ended
-		}
-		if !reap() {
-			return
 		}
 		time.Sleep(time.Millisecond)
 	}
