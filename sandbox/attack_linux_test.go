@@ -262,7 +262,9 @@ func attacksFromInput() int {
 		fmt.Printf("%s: ", strings.TrimSpace(line))
 		switch {
 		case words[0] == "run":
-			fmt.Println(nested(words[1:]))
+			fmt.Println(nested(0, words[1:]))
+		case words[0] == "shim":
+			fmt.Println(nested(layerNamespaces, words[1:]))
 		default:
 			fmt.Println(attack(words[0], words[1:]))
 		}
@@ -271,8 +273,8 @@ func attacksFromInput() int {
 }
 
 // nested runs a command in a sandbox inside of the confinement of this process.
-func nested(args []string) string {
-	s, err := Open(Policy{Write: args[:1]})
+func nested(off layer, args []string) string {
+	s, err := Open(Policy{Write: args[:1], without: off})
 	if err != nil {
 		return err.Error()
 	}

@@ -18,7 +18,11 @@ const huntLimit = 10 * time.Second
 func hunt(self int) {
 	for began := time.Now(); reap() && time.Since(began) < huntLimit; {
 		stopAll(self)
-		for _, pid := range descendants(self) {
+		prey := descendants(self)
+		if len(prey) == 0 && len(processes()) == 0 {
+			return // this process may not see others, so it would wait in vain
+		}
+		for _, pid := range prey {
 			_ = unix.Kill(pid, unix.SIGKILL) // the only error is that it has ended
 		}
 		time.Sleep(time.Millisecond)

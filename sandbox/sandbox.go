@@ -60,6 +60,7 @@ const (
 	layerNamespaces
 	layerCapabilities
 	layerCgroup
+	layerTracing
 )
 
 // Sandbox starts commands under one policy. It is safe for concurrent use.

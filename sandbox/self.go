@@ -7,7 +7,7 @@ import "os"
 // It is for ConfineSelf and OpenThread. Commands get less, from a Sandbox.
 func JobPolicy(read, write []string) Policy {
 	p := Policy{Read: read[:len(read):len(read)], Write: write, Network: true}
-	for _, path := range []string{"/etc/services", "/etc/host.conf", "/etc/gai.conf"} {
+	for _, path := range append(jobPaths(), "/etc/services", "/etc/host.conf", "/etc/gai.conf") {
 		if _, err := os.Stat(path); err == nil {
 			p.Read = append(p.Read, path)
 		}

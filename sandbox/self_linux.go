@@ -26,10 +26,10 @@ func OpenThread(p Policy) (*Thread, error) {
 	return t, nil
 }
 
-// Do runs do on the thread, after what other callers run there, and returns its error. It must not be called after Close.
+// Do runs do on the thread, after what other callers run there, and returns its error.
 func (t *Thread) Do(do func() error) error { return t.starter.do(do) }
 
-// Close ends the thread. It must be called once.
+// Close ends the thread, and with it what was started on it with a parent-death signal. It is called once.
 func (t *Thread) Close() { t.starter.close() }
 
 // ConfineSelf confines the whole process, as a job process does for itself: files, sockets and capabilities as the policy
@@ -100,6 +100,18 @@ func closeOnExec() {
 // do runs a function on the thread.
 func (s *starter) do(do func() error) error {
 	result := make(chan error)
-	s.requests <- func() { result <- do() }
-	return <-result
+	select {
+	case s.requests <- func() { result <- do() }:
+		return <-result
+	case <-s.over:
+		return errClosed
+	}
+}
+
+// jobPaths are what a job process needs to read besides: where a shim hunts survivors it has to find them.
+func jobPaths() []string {
+	if namespaces().available {
+		return nil
+	}
+	return []string{"/proc"}
 }

@@ -100,3 +100,32 @@ func TestConfinedThreadLeavesTheOthersAlone(t *testing.T) {
 		}
 	}
 }
+
+// TestJobProcessHuntsWithoutNamespaces: inside of its own confinement a job process still ends what a command left.
+func TestJobProcessHuntsWithoutNamespaces(t *testing.T) {
+	t.Parallel()
+	p := newPrison(t)
+	number := mark()
+	policy := JobPolicy([]string{p.self, "/proc"}, []string{p.dir})
+	thread, err := OpenThread(policy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := exec.Command(p.self, "threaded")
+	c.Stdin = strings.NewReader("shim " + p.dir + " (setsid sleep " + number + " &); echo inner; exit 4")
+	var out strings.Builder
+	c.Stdout, c.Stderr = &out, &out
+	if err := thread.Do(c.Run); err != nil {
+		t.Errorf("%v", err)
+	}
+	thread.Close()
+	if !strings.HasSuffix(out.String(), ": 4 \"inner\\n\"\n") {
+		t.Errorf("output: %s", out.String())
+	}
+	if left := sleepers(number); len(left) > 0 {
+		t.Errorf("processes %v are left", left)
+	}
+	if err := thread.Do(func() error { return nil }); err != errClosed {
+		t.Errorf("a closed thread: %v", err)
+	}
+}

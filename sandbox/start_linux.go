@@ -93,7 +93,7 @@ func (s *starter) startDirect(p *Policy, c *Command, stdio [3]*os.File) (child, 
 		// A session of its own has no terminal, and its processes form one group.
 		Setsid:    true,
 		Pdeathsig: syscall.SIGKILL,
-		Ptrace:    tracing(),
+		Ptrace:    p.uses(layerTracing) && tracing(),
 	}
 	s.confined.group.begin(attributes)
 	limits := p.Limits.withDefaults()
