@@ -1,6 +1,9 @@
 package job
 
-import "context"
+import (
+	"context"
+	"io"
+)
 
 // Runtime runs jobs. kernel runs them in this process, jobproc each in a child process.
 type Runtime interface {
@@ -37,8 +40,9 @@ type Journal interface {
 	Append(frame []byte) (stored <-chan struct{}, err error)
 }
 
-// Host is a connection to the caller's tools.
+// Host is the job's end of a connection to an MCP server that offers the tools of Spec.Host and Spec.Checks: a socket, or
+// anything else that carries bytes both ways, as net.Pipe does. The job takes it over: it is closed when the job has ended
+// and when Start fails. A Read or Write that waits must return when Close is called.
 type Host interface {
-	// Close ends the connection; calls in flight fail.
-	Close() error
+	io.ReadWriteCloser
 }

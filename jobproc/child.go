@@ -23,6 +23,8 @@ type Child struct {
 	// In and Out are the standard input and output.
 	In  io.Reader
 	Out io.Writer
+	// Host is what OpenHost made of the descriptor that the parent handed down, nil if it handed none.
+	Host job.Host
 	// Grace is how long the job may take to end when the parent is gone, before End is called; zero means DefaultGrace.
 	Grace time.Duration
 	// End ends this process and everything it started; nil sends SIGKILL to the process group if this process leads one,
@@ -37,7 +39,7 @@ func (c Child) Serve(ctx context.Context) int {
 	if err != nil {
 		return c.refuse(err)
 	}
-	h, err := c.Runtime.Start(ctx, spec, job.Ports{})
+	h, err := c.Runtime.Start(ctx, spec, job.Ports{Host: c.Host})
 	if err != nil {
 		return c.refuse(err)
 	}

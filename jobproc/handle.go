@@ -19,6 +19,7 @@ import (
 type Handle struct {
 	process *process
 	scratch scratch
+	host    *lentHost
 	logs    *logPump
 	grace   time.Duration
 
@@ -56,10 +57,11 @@ type verdict struct {
 	code, message string
 }
 
-func newHandle(r *Runtime, spec *job.Spec, p *process, s scratch) *Handle {
+func newHandle(r *Runtime, spec *job.Spec, p *process, s scratch, host *lentHost) *Handle {
 	h := &Handle{
 		process:   p,
 		scratch:   s,
+		host:      host,
 		logs:      startLogs(p.stderr, r.logs, NewRedactor(spec)),
 		grace:     r.grace,
 		events:    make(chan *job.Event),
@@ -283,6 +285,7 @@ func (h *Handle) refuse(ctx context.Context, err error) error {
 func (h *Handle) release() error {
 	<-h.process.exited
 	h.process.release()
+	h.host.end()
 	close(h.lines)
 	return h.scratch.remove()
 }

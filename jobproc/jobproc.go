@@ -1,7 +1,9 @@
 // Package jobproc runs each job in a child process of its own: it is the job.Runtime of everything that must not share
 // its memory, its credentials or its end with a job. The child is this program again, started as "job --supervised" with
 // an environment that holds nothing but a private TMPDIR. The spec travels on the child's standard input and nowhere
-// else, events come back on its standard output, and its standard error is a redacted log.
+// else, events come back on its standard output, and its standard error is a redacted log. A host that is lent to the job
+// is one more descriptor, whose number is the argument of "--host-fd"; the child opens it with OpenHost before anything
+// else, so that no process of the job inherits it.
 //
 // The protocol is JSON Lines both ways. The parent sends {"type":"spec","spec":{…}} first and {"type":"abort","cause":…}
 // when the job must end; the end of the input means that the parent is gone. The child answers with the events of the
@@ -35,8 +37,10 @@ const (
 // Config configures a Runtime. The zero value is ready to use.
 type Config struct {
 	// Executable is the program to start, as an absolute path; empty means the running one. It is called with the
-	// arguments "job --supervised" and must answer as Child does.
+	// arguments "job --supervised", and "--host-fd N" if the job is lent a host, and must answer as Child does.
 	Executable string
+	// Arguments follow "job --supervised": the operator's settings for every job. Everyone on the machine can read them.
+	Arguments []string
 	// Logs gets what the children write to standard error: whole lines, cut to a length, without the credentials of the
 	// job's spec, at most one mebibyte a job. It must be safe for concurrent use. Nil drops them.
 	Logs io.Writer
@@ -51,6 +55,7 @@ type Config struct {
 // Runtime starts jobs as child processes. It implements job.Runtime and is safe for concurrent use.
 type Runtime struct {
 	executable string
+	arguments  []string
 	logs       io.Writer
 	grace      time.Duration
 	patience   time.Duration // StartTimeout
@@ -58,7 +63,7 @@ type Runtime struct {
 
 // New returns a Runtime. It fails only if the running program cannot be found.
 func New(c Config) (*Runtime, error) {
-	r := &Runtime{executable: c.Executable, logs: c.Logs, grace: c.Grace, patience: c.StartTimeout}
+	r := &Runtime{executable: c.Executable, arguments: c.Arguments, logs: c.Logs, grace: c.Grace, patience: c.StartTimeout}
 	if r.executable == "" {
 		path, err := os.Executable()
 		if err != nil {
@@ -82,6 +87,27 @@ func New(c Config) (*Runtime, error) {
 // the child does. A child that cannot be started, or that ends before it answers, is an error of kind Unavailable. The
 // handle is a *Handle.
 func (r *Runtime) Start(ctx context.Context, spec *job.Spec, ports job.Ports) (job.Handle, error) {
+	host, err := lend(ports.Host)
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	h, err := r.launch(spec, ports, host)
+	if err != nil {
+		host.end()
+		return nil, err
+	}
+	go h.watch(ctx, r.patience, timeLimit(spec))
+	first, err := h.next()
+	if err != nil {
+		return nil, h.refuse(ctx, err)
+	}
+	close(h.started)
+	go h.relay(first)
+	return h, nil
+}
+
+// launch starts the child and sends it the spec.
+func (r *Runtime) launch(spec *job.Spec, ports job.Ports, host *lentHost) (*Handle, error) {
 	if err := refusePorts(ports); err != nil {
 		return nil, err
 	}
@@ -93,31 +119,21 @@ func (r *Runtime) Start(ctx context.Context, spec *job.Spec, ports job.Ports) (j
 	if err != nil {
 		return nil, unavailable(err)
 	}
-	process, err := spawn(r.executable, scratch.path)
+	process, err := spawn(r.executable, r.arguments, scratch.path, host)
 	if err != nil {
 		return nil, errors.Join(unavailable(err), scratch.remove())
 	}
-	h := newHandle(r, spec, process, scratch)
+	h := newHandle(r, spec, process, scratch, host)
 	h.send(document)
-	go h.watch(ctx, r.patience, timeLimit(spec))
-	first, err := h.next()
-	if err != nil {
-		return nil, h.refuse(ctx, err)
-	}
-	close(h.started)
-	go h.relay(first)
 	return h, nil
 }
 
 // refusePorts names what a caller lends and this version cannot hand on to a child.
 func refusePorts(ports job.Ports) error {
 	var problems problem.List
-	const hint = "run the job in this process, or leave the port out"
 	if ports.Journal != nil {
-		problems.AddHint("unsupported", "", hint, "a journal cannot be lent to a job process by this version")
-	}
-	if ports.Host != nil {
-		problems.AddHint("unsupported", "", hint, "host tools cannot be lent to a job process by this version")
+		problems.AddHint("unsupported", "", "run the job in this process, or leave the port out",
+			"a journal cannot be lent to a job process by this version")
 	}
 	return problems.Err("start job process")
 }

@@ -30,11 +30,11 @@ type process struct {
 //
 // The goroutine that starts it keeps its thread until the child is gone. A parent-death signal is sent when the thread
 // dies that forked, not the process; a thread that some other goroutine may lock and end would take the child with it.
-func spawn(executable, tmpDir string) (*process, error) {
+func spawn(executable string, arguments []string, tmpDir string, host *lentHost) (*process, error) {
 	p := &process{exited: make(chan struct{})}
 	command := &exec.Cmd{
 		Path:        executable,
-		Args:        []string{"hozo", "job", "--supervised"},
+		Args:        append([]string{"hozo", "job", "--supervised"}, arguments...),
 		Env:         []string{"TMPDIR=" + tmpDir},
 		SysProcAttr: childAttributes(),
 	}
@@ -42,6 +42,7 @@ func spawn(executable, tmpDir string) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
+	host.pass(command)
 	started := make(chan error)
 	go func() {
 		runtime.LockOSThread()
@@ -60,6 +61,7 @@ func spawn(executable, tmpDir string) (*process, error) {
 		closeAll(p.stdin, p.stdout.File, p.stderr.File)
 		return nil, err
 	}
+	host.begin()
 	return p, nil
 }
 
