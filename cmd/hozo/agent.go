@@ -60,7 +60,7 @@ type checkedAgent struct {
 }
 
 func (p *program) checkAgents(paths []string, asJSON bool) error {
-	tools, err := newTools()
+	tools, err := newTools(&operator{})
 	if err != nil {
 		return err
 	}

@@ -18,7 +18,8 @@ import (
 
 // runFlags are the flags of hozo run.
 type runFlags struct {
-	account accountFlags
+	account  accountFlags
+	operator operator
 
 	workspace string
 	out       string
@@ -107,7 +108,7 @@ func readAgent(file string) (job.Definition, error) {
 	if len(problems) > 0 {
 		return job.Definition{}, problems.Err("read the agent")
 	}
-	tools, err := newTools()
+	tools, err := newTools(&operator{})
 	if err != nil {
 		return job.Definition{}, err
 	}

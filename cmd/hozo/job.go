@@ -20,6 +20,7 @@ import (
 func (p *program) jobCommand() *cobra.Command {
 	var specFile string
 	var supervised bool
+	o := &operator{}
 	command := &cobra.Command{
 		Use:   "job",
 		Short: "Run one job from a JSON document, events as JSON Lines",
@@ -36,21 +37,25 @@ aborts the job too.`,
   hozo job --spec job.json | jq -r 'select(.type == "message.delta").data.text'`,
 		Args: noArguments,
 		RunE: p.runs(func(*cobra.Command, []string) error {
-			if supervised {
-				return p.supervisedJob()
+			if err := o.check(); err != nil {
+				return err
 			}
-			return p.plainJob(specFile)
+			if supervised {
+				return p.supervisedJob(o)
+			}
+			return p.plainJob(o, specFile)
 		}),
 	}
 	command.Flags().StringVar(&specFile, "spec", "", "read the document from `FILE` instead of standard input")
+	o.register(command.Flags())
 	command.Flags().BoolVar(&supervised, "supervised", false, "speak the protocol of a job process on standard input")
 	command.Flags().Lookup("supervised").Hidden = true
 	return command
 }
 
 // supervisedJob is the job process of hozo run and of everything else that starts jobs through package jobproc.
-func (p *program) supervisedJob() error {
-	rt, err := newKernel()
+func (p *program) supervisedJob(o *operator) error {
+	rt, err := newKernel(o)
 	if err != nil {
 		return err
 	}
@@ -59,12 +64,12 @@ func (p *program) supervisedJob() error {
 	return exitWith(jobproc.Child{Runtime: rt, In: p.stdin, Out: p.stdout}.Serve(ctx))
 }
 
-func (p *program) plainJob(specFile string) error {
+func (p *program) plainJob(o *operator, specFile string) error {
 	data, err := p.readSpec(specFile)
 	if err != nil {
 		return err
 	}
-	rt, err := newKernel()
+	rt, err := newKernel(o)
 	if err != nil {
 		return err
 	}

@@ -131,7 +131,7 @@ some gets those.`,
 		Example: "  hozo tools\n  hozo tools --json | jq -r '.[].name'",
 		Args:    noArguments,
 		RunE: p.runs(func(*cobra.Command, []string) error {
-			tools, err := newTools()
+			tools, err := newTools(&operator{})
 			if err != nil {
 				return err
 			}

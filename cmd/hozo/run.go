@@ -73,11 +73,15 @@ func (f *runFlags) register(command *cobra.Command) {
 	flags.StringVar(&f.maxCost, "max-cost", "", "end the job before it costs more than so many `USD` (default no limit)")
 	flags.StringVar(&f.events, "events", "", "also write the events to `FILE` as JSON Lines")
 	flags.BoolVar(&f.json, "json", false, "write the events to standard output as JSON Lines instead of the answer")
+	f.operator.register(flags)
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no progress and no summary")
 }
 
 // run composes the job, runs it in a child process and shows it.
 func (p *program) run(f *runFlags, agentFile, task string, changed func(string) bool) error {
+	if err := f.operator.check(); err != nil {
+		return err
+	}
 	spec, err := p.compose(f, agentFile, task, changed)
 	if err != nil {
 		return p.refused(f, err)
@@ -106,7 +110,7 @@ const notStarted = -1
 // runJob runs a job to its end and returns the exit code of its outcome.
 func (p *program) runJob(f *runFlags, spec *job.Spec, log *eventLog) (int, error) {
 	show := p.newShow(f)
-	rt, err := jobproc.New(jobproc.Config{Logs: show})
+	rt, err := jobproc.New(jobproc.Config{Logs: show, Arguments: f.operator.arguments()})
 	if err != nil {
 		return notStarted, err
 	}

@@ -16,21 +16,24 @@ import (
 	"github.com/hozo-run/hozo/tool/filetool"
 )
 
-// newKernel wires the runtime of this program: its adapters, its model table and its tools.
-func newKernel() (*kernel.Runtime, error) {
-	tools, err := newTools()
+// newKernel wires the runtime of this program: its adapters, its model table and its tools, under the operator's settings.
+func newKernel(o *operator) (*kernel.Runtime, error) {
+	tools, err := newTools(o)
 	if err != nil {
 		return nil, err
 	}
-	return kernel.New(kernel.Config{
+	config := kernel.Config{
 		Version:  programVersion(),
 		Adapters: adapters(),
 		Models:   lookUpModel,
 		Tools:    tools,
-	})
+	}
+	o.apply(&config)
+	return kernel.New(config)
 }
 
-func newTools() (*tool.Registry, error) { return tool.NewRegistry(filetool.Tools()...) }
+// newTools returns the tools in the order in which models are offered them.
+func newTools(*operator) (*tool.Registry, error) { return tool.NewRegistry(filetool.Tools()...) }
 
 func adapters() map[string]llm.Adapter {
 	return map[string]llm.Adapter{
