@@ -161,12 +161,15 @@ func (rt *Runtime) resolveModel(spec *job.Spec, p *plan, problems *problem.List)
 	rt.settle(spec, p, problems)
 }
 
-// addAdapterProblems keeps the findings of an adapter, placed below its provider.
+// addAdapterProblems keeps the findings of an adapter, placed below its provider. What is known to be wrong there is not
+// said twice.
 func addAdapterProblems(problems *problem.List, pointer string, err error) {
 	if found := problem.Of(err); len(found) > 0 {
 		for _, f := range found {
 			f.Pointer = pointer + f.Pointer
-			*problems = append(*problems, f)
+			if !slices.ContainsFunc(*problems, func(p problem.Problem) bool { return p.Pointer == f.Pointer }) {
+				*problems = append(*problems, f)
+			}
 		}
 		return
 	}

@@ -3,13 +3,16 @@ package wire
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/textproto"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/hozo-run/hozo/llm"
+	"github.com/hozo-run/hozo/problem"
 )
 
 // Endpoint is one method of one API at one address, with everything that a request carries besides its body. It is
@@ -25,13 +28,11 @@ type Endpoint struct {
 type Auth struct{ Header, Prefix string }
 
 // NewEndpoint checks the account and returns the endpoint for the method at path below its base URL. fallback is the
-// API's own address; fixed are headers that the API demands. Errors name the field of the account and never quote it.
+// API's own address; fixed are headers that the API demands. The error is a *problem.Error with everything that is wrong
+// with the account: pointers name its fields as a job spec does, and messages never quote a value.
 func NewEndpoint(a llm.Account, fallback, path string, auth Auth, fixed map[string]string) (*Endpoint, error) {
-	address, err := baseURL(a.BaseURL, fallback, path)
-	if err != nil {
-		return nil, err
-	}
-	e := &Endpoint{url: address, header: http.Header{
+	f := findings{}
+	e := &Endpoint{url: f.baseURL(a.BaseURL, fallback, path), header: http.Header{
 		"Content-Type":    {"application/json"},
 		"Accept":          {"application/json"},
 		"Accept-Encoding": {"identity"},
@@ -41,67 +42,65 @@ func NewEndpoint(a llm.Account, fallback, path string, auth Auth, fixed map[stri
 		e.header.Set(name, value)
 	}
 	var values []string
-	for name, value := range a.Headers {
-		if err := checkHeader("headers", name, value); err != nil {
-			return nil, err
+	for _, name := range slices.Sorted(maps.Keys(a.Headers)) {
+		value := a.Headers[name]
+		if f.header("/headers", name, value) {
+			e.header.Set(name, value)
 		}
-		e.header.Set(name, value)
 		values = append(values, value)
 	}
-	if err := e.authorize(a, auth); err != nil {
-		return nil, err
+	e.authorize(a, auth, &f)
+	for _, name := range slices.Sorted(maps.Keys(a.TagHeaders)) {
+		e.addTag(name, a.TagHeaders[name], &f)
+		values = append(values, a.TagHeaders[name])
 	}
-	for name, template := range a.TagHeaders {
-		if err := e.addTag(name, template); err != nil {
-			return nil, err
-		}
-		values = append(values, template)
+	if err := f.list.Err("configure the account"); err != nil {
+		return nil, err
 	}
 	e.secrets = newSecrets(a.APIKey, values)
 	return e, nil
 }
 
-func (e *Endpoint) authorize(a llm.Account, auth Auth) error {
+func (e *Endpoint) authorize(a llm.Account, auth Auth, f *findings) {
 	if a.APIKey == "" {
-		return nil
+		return
 	}
 	if !printable(a.APIKey) || strings.TrimSpace(a.APIKey) != a.APIKey {
-		return errors.New("apiKey: holds white space at its ends or characters that no header may hold; " +
-			"check how it was read")
+		f.add("/apiKey", "holds white space at its ends or characters that no header may hold; check how it was read")
+		return
 	}
-	if hasHeader(a.Headers, auth.Header) {
-		return fmt.Errorf("headers: %s is set although apiKey is; give one of them", auth.Header)
+	if name, taken := hasHeader(a.Headers, auth.Header); taken {
+		f.add(headerPointer("/headers", name), "is set although apiKey is; give one of them")
 	}
 	e.header.Set(auth.Header, auth.Prefix+a.APIKey)
-	return nil
 }
 
-func hasHeader(headers map[string]string, name string) bool {
+// hasHeader returns the name under which headers hold a header.
+func hasHeader(headers map[string]string, name string) (string, bool) {
 	for have := range headers {
 		if strings.EqualFold(have, name) {
-			return true
+			return have, true
 		}
 	}
-	return false
+	return "", false
 }
 
-func (e *Endpoint) addTag(name, template string) error {
-	if err := checkHeader("tagHeaders", name, template); err != nil {
-		return err
+func (e *Endpoint) addTag(name, template string, f *findings) {
+	at := headerPointer("/tagHeaders", name)
+	if !f.header("/tagHeaders", name, template) {
+		return
 	}
 	if e.header.Get(name) != "" {
-		return fmt.Errorf("tagHeaders: %s is already set by headers, the key or the API", name)
+		f.add(at, "is already set by headers, the key or the API")
 	}
 	rest := template
 	for _, field := range tagFields {
 		rest = strings.ReplaceAll(rest, field, "")
 	}
 	if strings.ContainsAny(rest, "{}") {
-		return fmt.Errorf("tagHeaders: %s holds an unknown field in braces; the fields are %s", name,
-			strings.Join(tagFields, " "))
+		f.add(at, "holds an unknown field in braces; the fields are %s", strings.Join(tagFields, " "))
 	}
 	e.tags[name] = template
-	return nil
 }
 
 var tagFields = []string{"{jobId}", "{agentId}", "{agentVersion}", "{purpose}"}
@@ -149,47 +148,76 @@ func (e *Endpoint) cleanCause(err error) error {
 	return err
 }
 
-func baseURL(base, fallback, path string) (*url.URL, error) {
+// findings collects what is wrong with an account.
+type findings struct{ list problem.List }
+
+func (f *findings) add(pointer, format string, args ...any) {
+	f.list.Add("provider-invalid", pointer, format, args...)
+}
+
+// baseURL returns the address of the method at path, nil if base is none.
+func (f *findings) baseURL(base, fallback, path string) *url.URL {
 	if base == "" {
 		base = fallback
 	}
 	address, err := url.Parse(base)
+	wrong := ""
 	switch {
 	case err != nil:
-		return nil, errors.New("baseUrl: is not a URL")
+		wrong = "is not a URL"
 	case address.Scheme != "http" && address.Scheme != "https":
-		return nil, errors.New("baseUrl: must begin with http:// or https://")
+		wrong = "must begin with http:// or https://"
 	case address.Hostname() == "":
-		return nil, errors.New("baseUrl: names no host")
+		wrong = "names no host"
+	case !validPort(address.Port()):
+		wrong = "names a port that does not exist; ports go from 1 to 65535"
 	case address.User != nil:
-		return nil, errors.New("baseUrl: must not hold a user name or password; use apiKey or headers")
+		wrong = "must not hold a user name or password; use apiKey or headers"
 	case address.RawQuery != "" || address.ForceQuery:
-		return nil, errors.New("baseUrl: must not hold a query; use headers, or an address without one")
+		wrong = "must not hold a query; use headers, or an address without one"
 	case address.Fragment != "" || strings.Contains(base, "#"):
-		return nil, errors.New("baseUrl: must not hold a fragment")
+		wrong = "must not hold a fragment"
 	case strings.HasSuffix(strings.TrimRight(address.Path, "/"), path):
-		return nil, fmt.Errorf("baseUrl: must end before %s, which is added to it", path)
+		wrong = "must end before " + path + ", which is added to it"
+	}
+	if wrong != "" {
+		f.add("/baseUrl", "%s", wrong)
+		return nil
 	}
 	address.Path = strings.TrimRight(address.Path, "/") + path
 	address.RawPath = ""
-	return address, nil
+	return address
+}
+
+// validPort reports whether port can be connected to; "" is the scheme's own.
+func validPort(port string) bool {
+	n, err := strconv.ParseUint(port, 10, 16)
+	return port == "" || err == nil && n > 0
 }
 
 // owned are the headers that the HTTP layer or the API sets and an account must not.
 var owned = []string{"Accept", "Accept-Encoding", "Connection", "Content-Encoding", "Content-Length", "Content-Type",
 	"Cookie", "Expect", "Host", "Keep-Alive", "Te", "Trailer", "Transfer-Encoding", "Upgrade"}
 
-func checkHeader(field, name, value string) error {
-	if !isToken(name) {
-		return fmt.Errorf("%s: %q is not a header name", field, Cut(name))
+// header checks one header of the field at pointer and reports whether it can be sent.
+func (f *findings) header(pointer, name, value string) bool {
+	at := headerPointer(pointer, name)
+	switch {
+	case !isToken(name):
+		f.add(at, "%q is not a header name", Cut(name))
+	case slices.Contains(owned, textproto.CanonicalMIMEHeaderKey(name)):
+		f.add(at, "is set by hozo and cannot be changed")
+	case !printable(value):
+		f.add(at, "holds characters that no header may hold")
+	default:
+		return true
 	}
-	if slices.Contains(owned, textproto.CanonicalMIMEHeaderKey(name)) {
-		return fmt.Errorf("%s: %s is set by hozo and cannot be changed", field, name)
-	}
-	if !printable(value) {
-		return fmt.Errorf("%s: the value of %s holds characters that no header may hold", field, name)
-	}
-	return nil
+	return false
+}
+
+// headerPointer returns the JSON Pointer (RFC 6901) of a header.
+func headerPointer(field, name string) string {
+	return field + "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
 }
 
 func isToken(name string) bool {

@@ -2,10 +2,12 @@ package wire
 
 import (
 	"encoding/base64"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/hozo-run/hozo/llm"
+	"github.com/hozo-run/hozo/problem"
 )
 
 var testAuth = Auth{Header: "Authorization", Prefix: "Bearer "}
@@ -33,9 +35,9 @@ func TestBaseURLs(t *testing.T) {
 	for _, in := range []string{"h.example/v1", "ftp://h.example", "file:///etc/passwd", "https://", "https:///v1",
 		"https://user:canary@h.example", "https://h.example?key=canary", "https://h.example?", "https://h.example#canary",
 		"https://h.example/#", "http://good.example@127.0.0.1/", "https://h.example/v1/chat", "https://h.example/v1/chat/",
-		"https://h .example", "http://h.example\r\nX: y", "http://h.example:port", "//h.example", "javascript:alert(1)"} {
+		"https://h .example", "http://h.example\r\nX: y", "http://h.example:port", "http://h.example:0/v1", "http://h.example:65536", "//h.example", "javascript:alert(1)"} {
 		_, err := newEndpoint(llm.Account{BaseURL: in})
-		if err == nil || !strings.HasPrefix(err.Error(), "baseUrl: ") || strings.Contains(err.Error(), "canary") {
+		if got := pointers(err); !slices.Equal(got, []string{"/baseUrl"}) || strings.Contains(err.Error(), "canary") {
 			t.Errorf("%q: error %v, want one that names baseUrl and quotes nothing", in, err)
 		}
 	}
@@ -46,29 +48,49 @@ func TestHeadersAreChecked(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		account llm.Account
-		field   string
+		pointer string
 	}{
-		{"a line end in a value", llm.Account{Headers: map[string]string{"X-A": "canary\r\nX-B: c"}}, "headers: "},
-		{"a line end in a name", llm.Account{Headers: map[string]string{"X-A\r\nX-B": "c"}}, "headers: "},
-		{"an empty name", llm.Account{Headers: map[string]string{"": "c"}}, "headers: "},
-		{"a host", llm.Account{Headers: map[string]string{"host": "other.example"}}, "headers: "},
-		{"a length", llm.Account{Headers: map[string]string{"content-length": "1"}}, "headers: "},
-		{"an encoding", llm.Account{Headers: map[string]string{"Accept-Encoding": "gzip"}}, "headers: "},
-		{"a key with a line end", llm.Account{APIKey: "canary\n"}, "apiKey: "},
-		{"a key with a space", llm.Account{APIKey: " canary"}, "apiKey: "},
-		{"a key twice", llm.Account{APIKey: "canary", Headers: map[string]string{"authorization": "x"}}, "headers: "},
-		{"a tag with a line end", llm.Account{TagHeaders: map[string]string{"X-A": "a\nb"}}, "tagHeaders: "},
-		{"a tag with an unknown field", llm.Account{TagHeaders: map[string]string{"X-A": "{user}"}}, "tagHeaders: "},
-		{"a tag with half a field", llm.Account{TagHeaders: map[string]string{"X-A": "{jobId"}}, "tagHeaders: "},
+		{"a line end in a value", llm.Account{Headers: map[string]string{"X-A": "canary\r\nX-B: c"}}, "/headers/X-A"},
+		{"a line end in a name", llm.Account{Headers: map[string]string{"X-A\r\nX-B": "c"}}, "/headers/X-A\r\nX-B"},
+		{"an empty name", llm.Account{Headers: map[string]string{"": "c"}}, "/headers/"},
+		{"a host", llm.Account{Headers: map[string]string{"host": "other.example"}}, "/headers/host"},
+		{"a length", llm.Account{Headers: map[string]string{"content-length": "1"}}, "/headers/content-length"},
+		{"an encoding", llm.Account{Headers: map[string]string{"Accept-Encoding": "gzip"}}, "/headers/Accept-Encoding"},
+		{"a key with a line end", llm.Account{APIKey: "canary\n"}, "/apiKey"},
+		{"a key with a space", llm.Account{APIKey: " canary"}, "/apiKey"},
+		{"a key twice", llm.Account{APIKey: "canary", Headers: map[string]string{"authorization": "x"}}, "/headers/authorization"},
+		{"a tag with a line end", llm.Account{TagHeaders: map[string]string{"X-A": "a\nb"}}, "/tagHeaders/X-A"},
+		{"a tag with an unknown field", llm.Account{TagHeaders: map[string]string{"X-A": "{user}"}}, "/tagHeaders/X-A"},
+		{"a tag with half a field", llm.Account{TagHeaders: map[string]string{"X-A": "{jobId"}}, "/tagHeaders/X-A"},
 		{"a tag over a header", llm.Account{Headers: map[string]string{"X-A": "1"},
-			TagHeaders: map[string]string{"x-a": "2"}}, "tagHeaders: "},
-		{"a tag over the key", llm.Account{APIKey: "canary", TagHeaders: map[string]string{"authorization": "2"}}, "tagHeaders: "},
+			TagHeaders: map[string]string{"x-a": "2"}}, "/tagHeaders/x-a"},
+		{"a tag over the key", llm.Account{APIKey: "canary", TagHeaders: map[string]string{"authorization": "2"}}, "/tagHeaders/authorization"},
 	} {
 		_, err := newEndpoint(tt.account)
-		if err == nil || !strings.HasPrefix(err.Error(), tt.field) || strings.Contains(err.Error(), "canary") {
-			t.Errorf("%s: error %v, want one that names %s and quotes nothing", tt.name, err, tt.field)
+		if got := pointers(err); !slices.Equal(got, []string{tt.pointer}) || strings.Contains(err.Error(), "canary") {
+			t.Errorf("%s: error %v, want one at %s that quotes nothing", tt.name, err, tt.pointer)
 		}
 	}
+}
+
+func TestEverythingWrongWithAnAccountIsReported(t *testing.T) {
+	t.Parallel()
+	_, err := newEndpoint(llm.Account{BaseURL: "ftp://h.example", APIKey: "canary\n",
+		Headers:    map[string]string{"host": "x", "a b": "c", "X-A": "fine"},
+		TagHeaders: map[string]string{"X-B": "{user}", "x-a": "twice"}})
+	want := []string{"/baseUrl", "/headers/a b", "/headers/host", "/apiKey", "/tagHeaders/X-B", "/tagHeaders/x-a"}
+	if got := pointers(err); !slices.Equal(got, want) {
+		t.Errorf("problems at %q, want %q: %v", got, want, err)
+	}
+}
+
+// pointers returns where the problems of err are.
+func pointers(err error) []string {
+	var at []string
+	for _, p := range problem.Of(err) {
+		at = append(at, p.Pointer)
+	}
+	return at
 }
 
 func TestTagHeadersAreFilled(t *testing.T) {
@@ -112,6 +134,17 @@ func TestSecretsAreFoundInEveryForm(t *testing.T) {
 		if !strings.Contains(got, redacted) || !strings.HasPrefix(got, "before ") || !strings.HasSuffix(got, " after") {
 			t.Errorf("%s: %q", name, got)
 		}
+	}
+	for name, text := range map[string]string{
+		"cut": "before " + key[:len(key)-2] + cutMark, "ended by its own quote": `before s\"k/é+can`,
+		"base64 cut": "before " + base64.StdEncoding.EncodeToString([]byte("abc" + key))[:16],
+	} {
+		if got := s.clean(text); !strings.Contains(got, redacted) || strings.Contains(got, "k/é") || strings.Contains(got, "cyJr") {
+			t.Errorf("%s: %q became %q, want it without the beginning of a secret", name, text, got)
+		}
+	}
+	if got := s.clean("as it was" + cutMark); got != "as it was"+cutMark {
+		t.Errorf("a cut text without a secret became %q", got)
 	}
 	if got := s.clean("true"); got != "true" {
 		t.Errorf("an ordinary word became %q", got)

@@ -216,17 +216,19 @@ func looksLikeHTML(body []byte) bool {
 	return false
 }
 
+// cutMark stands where Cut has cut.
+const cutMark = " …"
+
 // Cut shortens text to errorText bytes at the border of a rune.
 func Cut(text string) string {
 	if len(text) <= errorText {
 		return text
 	}
-	const mark = " …"
-	end := errorText - len(mark)
+	end := errorText - len(cutMark)
 	for end > 0 && !utf8.RuneStart(text[end]) {
 		end--
 	}
-	return text[:end] + mark
+	return text[:end] + cutMark
 }
 
 // TransportError returns the error for a request that got no answer, or whose answer broke. If ctx has ended, that is

@@ -3,6 +3,7 @@ package wire
 import (
 	"encoding/base64"
 	"net/url"
+	"slices"
 	"strings"
 )
 
@@ -11,19 +12,23 @@ import (
 const shortest = 8
 
 // secrets removes credentials from error texts. Servers like to repeat what they were sent.
-type secrets struct{ replacer *strings.Replacer }
+type secrets struct {
+	replacer *strings.Replacer
+	forms    []string
+}
 
 const redacted = "[redacted]"
 
 // newSecrets covers the key and every long header value, as they are and base64-, URL- and JSON-escaped.
 func newSecrets(key string, values []string) secrets {
-	var pairs []string
+	var pairs, all []string
 	add := func(secret string) {
 		forms := []string{secret, url.QueryEscape(secret), url.PathEscape(secret), string(AppendText(nil, secret)),
 			strings.ReplaceAll(string(AppendText(nil, secret)), "/", `\/`), escapeHTML(string(AppendText(nil, secret)))}
 		if len(secret) >= shortest {
 			forms = append(forms, base64Cores(secret)...)
 		}
+		all = append(all, forms...)
 		for _, form := range forms {
 			pairs = append(pairs, form, redacted)
 		}
@@ -38,7 +43,7 @@ func newSecrets(key string, values []string) secrets {
 			}
 		}
 	}
-	return secrets{strings.NewReplacer(pairs...)}
+	return secrets{strings.NewReplacer(pairs...), all}
 }
 
 // escapeHTML returns the text of a JSON string as encoders write it that expect it inside a web page.
@@ -69,5 +74,22 @@ func (s secrets) clean(text string) string {
 	if s.replacer == nil {
 		return text
 	}
-	return s.replacer.Replace(text)
+	return s.cleanEnd(s.replacer.Replace(text))
+}
+
+// cleanEnd takes the beginning of a secret off the end of text: what was read or kept of an error may end within one.
+func (s secrets) cleanEnd(text string) string {
+	kept, cut := strings.CutSuffix(text, cutMark)
+	for n := len(kept); n >= shortest; n-- {
+		tail := kept[len(kept)-n:]
+		if !slices.ContainsFunc(s.forms, func(form string) bool { return strings.HasPrefix(form, tail) }) {
+			continue
+		}
+		text = kept[:len(kept)-n] + redacted
+		if cut {
+			text += cutMark
+		}
+		break
+	}
+	return text
 }
