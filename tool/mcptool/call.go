@@ -142,9 +142,10 @@ func (srv *server) explainRPC(e *jsonrpc.Error) error {
 
 // once sends one call and waits for its answer. Progress starts the time anew, up to the limit of a call.
 func (srv *server) once(ctx context.Context, session *mcp.ClientSession, t target, arguments json.RawMessage) (*mcp.CallToolResult, error) {
-	x := &exchange{}
+	x := &exchange{told: make(chan struct{})}
 	limited, cancelLimit := context.WithTimeoutCause(context.WithValue(ctx, exchangeKey{}, x), min(10*srv.timeout, maxTimeout), errLimit)
 	callCtx, cancel := context.WithCancelCause(limited)
+	x.ended = callCtx.Err
 	x.cancel = func() {
 		cancel(nil)
 		cancelLimit()
@@ -164,6 +165,9 @@ func (srv *server) once(ctx context.Context, session *mcp.ClientSession, t targe
 	}
 	result, err := session.CallTool(callCtx, params)
 	ended := context.Cause(callCtx)
+	if ended != nil && session.InitializeResult().ProtocolVersion < modernEra {
+		srv.awaitTold(x)
+	}
 	x.finish(err != nil)
 	switch {
 	case err == nil:
@@ -174,4 +178,22 @@ func (srv *server) once(ctx context.Context, session *mcp.ClientSession, t targe
 		return nil, ended
 	}
 	return nil, err
+}
+
+// awaitTold lets close wait until the server was told of a cancelled call. In the earlier revisions that is a request of
+// its own, which the SDK sends after the call has returned; a session that ends first would leave the call running.
+func (srv *server) awaitTold(x *exchange) {
+	srv.mu.Lock()
+	defer srv.mu.Unlock()
+	if srv.closed {
+		return
+	}
+	srv.telling.Go(func() {
+		timer := time.NewTimer(closeGrace / 2)
+		defer timer.Stop()
+		select {
+		case <-x.told:
+		case <-timer.C:
+		}
+	})
 }

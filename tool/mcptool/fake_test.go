@@ -38,6 +38,7 @@ type fake struct {
 
 	mu       sync.Mutex
 	session  int
+	forgot   int // the last session that is not known any more
 	requests []string
 	headers  []http.Header
 }
@@ -70,7 +71,7 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.mu.Lock()
 	f.requests = append(f.requests, strings.TrimSpace(r.Method+" "+m.Method))
 	f.headers = append(f.headers, r.Header.Clone())
-	current := f.session
+	forgot := f.forgot
 	f.mu.Unlock()
 	if f.before != nil && f.before(w, r, m) {
 		return
@@ -79,7 +80,7 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusMethodNotAllowed)
 		return
 	}
-	if id := r.Header.Get("Mcp-Session-Id"); id != "" && id != strconv.Itoa(current) {
+	if id, err := strconv.Atoi(r.Header.Get("Mcp-Session-Id")); err == nil && id <= forgot {
 		w.WriteHeader(http.StatusNotFound)
 		return
 	}
@@ -120,7 +121,7 @@ func (f *fake) serve(w http.ResponseWriter, r *http.Request, m message) {
 func (f *fake) forget() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.session++
+	f.forgot = f.session
 }
 
 // count returns how often a request came in.

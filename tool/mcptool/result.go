@@ -29,7 +29,7 @@ const (
 // convert turns what a server answered into a result for the model.
 func (srv *server) convert(answer *mcp.CallToolResult, env *tool.Env) tool.Result {
 	if problem := incomplete(answer); problem != "" {
-		return tool.Errorf("%s", problem)
+		return tool.Errorf("%s", srv.secrets.remove(problem))
 	}
 	r := &rendering{images: env != nil && env.Images}
 	for _, content := range answer.Content {

@@ -40,8 +40,9 @@ type server struct {
 	opening chan struct{}
 
 	tokens    atomic.Int64
-	reporters sync.Map // progress token (string) → func()
-	closers   sync.WaitGroup
+	reporters sync.Map       // progress token (string) → func()
+	closers   sync.WaitGroup // sessions that are being ended
+	telling   sync.WaitGroup // cancelled calls of which the server has not been told yet
 
 	mu       sync.Mutex
 	session  *mcp.ClientSession // nil when a new one is needed
@@ -341,12 +342,13 @@ func (srv *server) close() {
 	srv.mu.Lock()
 	session := srv.session
 	srv.session, srv.closed = nil, true
-	if session != nil {
-		srv.discard(session)
-	}
 	srv.mu.Unlock()
 	timer := time.AfterFunc(closeGrace, func() { srv.wire.drop(true) })
 	defer timer.Stop()
+	srv.telling.Wait()
+	if session != nil {
+		srv.discard(session)
+	}
 	srv.opening <- struct{}{}
 	srv.closers.Wait()
 	srv.wire.drop(true)

@@ -50,7 +50,7 @@ func listen(t testing.TB, h http.Handler) string {
 	t.Helper()
 	server := httptest.NewServer(h)
 	t.Cleanup(func() {
-		server.CloseClientConnections()
+		server.CloseClientConnections() // nothing may be left, but a server that waits would hide which test left it
 		server.Close()
 	})
 	return server.URL + "/mcp"

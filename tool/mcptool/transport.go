@@ -160,6 +160,9 @@ func (w *wire) RoundTrip(request *http.Request) (*http.Response, error) {
 	if x != nil && x.traceParent != "" {
 		request.Header.Set("Traceparent", x.traceParent)
 	}
+	if x.cancelled(request) {
+		defer x.noteTold()
+	}
 	response, err := w.base.RoundTrip(request)
 	if err != nil {
 		return nil, err
@@ -281,6 +284,11 @@ func (b *boundedBody) Close() error {
 // exchange is one call on its way over HTTP. It travels in the context of the call.
 type exchange struct {
 	traceParent string
+	// ended returns why the call was given up, nil while it goes on.
+	ended func() error
+	// told is closed when the server of an earlier revision was told that the call is given up.
+	told chan struct{}
+	once sync.Once
 
 	mu       sync.Mutex
 	tooLarge bool
@@ -294,6 +302,13 @@ type exchangeKey struct{}
 
 // drainGrace is how long a stream may go on after the answer, so that its connection can be used again.
 const drainGrace = time.Second
+
+// cancelled reports whether a request comes after the end of its call: it is the notice of the cancellation.
+func (x *exchange) cancelled(request *http.Request) bool {
+	return x != nil && request.Method == http.MethodPost && x.ended() != nil && request.Context().Err() == nil
+}
+
+func (x *exchange) noteTold() { x.once.Do(func() { close(x.told) }) }
 
 func (x *exchange) setTooLarge() {
 	if x == nil {
