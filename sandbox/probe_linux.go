@@ -255,8 +255,8 @@ func probeLimits() Protection {
 		Effect:   "each process is bounded, also for the superuser",
 	}
 	if !tracing() {
-		p.Evidence = "processes may not be traced here, so limits are set right after the start"
-		p.Fix = "permit ptrace of own children to set limits before the first instruction"
+		p.Evidence = "processes may not be traced here, so a helper process is in front of each command that passes limits on"
+		p.Fix = "permit ptrace of own children: that saves some ten milliseconds with each command"
 	}
 	if groups := findCgroups(); groups.fault == "" && (groups.v2 != "" || groups.v1["memory"] != "") {
 		p.Effect += "; a control group bounds the memory of all of a command together"

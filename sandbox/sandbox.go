@@ -43,7 +43,7 @@ type Policy struct {
 	// process; no job can ask for it.
 	Unconfined bool
 
-	// Shim is the program that is started as "hozo sandbox-exec" where this machine has no namespaces, an absolute path;
+	// Shim is the program that is started as "hozo sandbox-exec" where a command needs a helper, an absolute path;
 	// empty means the running one. It must call Shim first of all.
 	Shim string
 

@@ -48,7 +48,7 @@ func newOrder(p *Policy, c *Command) *order {
 // open returns the policy and the command of an order.
 func (o *order) open() (Policy, Command) {
 	p := o.Policy
-	p.Read, p.Write, p.without = toStrings(o.Readable), toStrings(o.Writable), o.Without|layerNamespaces
+	p.Read, p.Write, p.without = toStrings(o.Readable), toStrings(o.Writable), o.Without
 	return p, Command{Path: string(o.Path), Args: toStrings(o.Arguments), Env: toStrings(o.Env), Dir: string(o.Dir)}
 }
 
@@ -88,7 +88,7 @@ type shimmed struct {
 	control *os.File // nil when closed
 }
 
-// startBehindShim starts the command where there are no namespaces.
+// startBehindShim starts the command where there are no namespaces, or where its limits cannot be set in time otherwise.
 func startBehindShim(p *Policy, c *Command, stdio [3]*os.File) (child, error) {
 	executable := p.Shim
 	if executable == "" {
@@ -239,10 +239,29 @@ func (o *order) start(s *starter) (child, error) {
 		return nil, fmt.Errorf("adopt descendants: %w", err)
 	}
 	p, c := o.open()
+	if !traces(&p) {
+		if err := bequeath(&p); err != nil {
+			return nil, err
+		}
+	}
 	if err := s.openThread(&p); err != nil {
 		return nil, err
 	}
 	return s.startDirect(&p, &c, [3]*os.File{os.Stdin, os.Stdout, os.Stderr})
+}
+
+// bequeath puts the limits of the command on this process, where they cannot be set on the command in time. This process
+// needs some addresses itself, so a smaller limit of memory follows when the command has started.
+func bequeath(p *Policy) error {
+	limits, err := limitsNow(p)
+	if err != nil {
+		return err
+	}
+	const own = 4 << 30
+	if limits.MemoryBytes >= 0 {
+		limits.MemoryBytes = max(limits.MemoryBytes, own)
+	}
+	return setLimits(os.Getpid(), limits)
 }
 
 // obey passes on what comes after the order.

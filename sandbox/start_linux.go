@@ -18,7 +18,7 @@ type starter struct {
 
 func (s *starter) open(p *Policy) error {
 	closeOnExec()
-	if needsShim(p) {
+	if !isolates(p) || !traces(p) {
 		return nil
 	}
 	return s.openThread(p)
@@ -47,7 +47,9 @@ func (s *starter) openThread(p *Policy) error {
 	return nil
 }
 
-func needsShim(p *Policy) bool { return !p.uses(layerNamespaces) || !namespaces().available }
+// isolates and traces say what a command of this policy is started with; without one of them a shim does its work.
+func isolates(p *Policy) bool { return p.uses(layerNamespaces) && namespaces().available }
+func traces(p *Policy) bool   { return p.uses(layerTracing) && tracing() }
 
 // serve runs requests until the sandbox is closed. The thread ends with it, and so does, by its parent-death signal,
 // whatever it has started.
@@ -93,18 +95,12 @@ func (s *starter) startDirect(p *Policy, c *Command, stdio [3]*os.File) (child, 
 		// A session of its own has no terminal, and its processes form one group.
 		Setsid:    true,
 		Pdeathsig: syscall.SIGKILL,
-		Ptrace:    p.uses(layerTracing) && tracing(),
+		Ptrace:    traces(p),
 	}
 	s.confined.group.begin(attributes)
-	limits := p.Limits.withDefaults()
-	if limits.Processes > 0 && attributes.Cloneflags&unix.CLONE_NEWUSER == 0 {
-		// Outside of a user namespace of its own the kernel counts all processes of this account, so the limit is what
-		// there is now and so many more.
-		there, err := countTasks(os.Getuid())
-		if err != nil {
-			return nil, fmt.Errorf("count processes: %w", err)
-		}
-		limits.Processes += there
+	limits, err := limitsNow(p)
+	if err != nil {
+		return nil, err
 	}
 	d := &direct{gone: make(chan struct{})}
 	if err := s.do(func() error { return d.start(c, stdio, attributes, limits) }); err != nil {
@@ -112,6 +108,21 @@ func (s *starter) startDirect(p *Policy, c *Command, stdio [3]*os.File) (child, 
 	}
 	go d.await()
 	return d, nil
+}
+
+// limitsNow returns the limits of a command that starts now. Outside of a user namespace of its own the kernel counts all
+// processes of this account, so that limit is what there is now and so many more.
+func limitsNow(p *Policy) (Limits, error) {
+	limits := p.Limits.withDefaults()
+	if limits.Processes < 0 || isolates(p) {
+		return limits, nil
+	}
+	there, err := countTasks(os.Getuid())
+	if err != nil {
+		return limits, fmt.Errorf("count processes: %w", err)
+	}
+	limits.Processes += there
+	return limits, nil
 }
 
 // start runs on the confined thread.
@@ -140,7 +151,7 @@ func nonNil(env []string) []string {
 }
 
 func cloneFlags(p *Policy) uintptr {
-	if needsShim(p) {
+	if !isolates(p) {
 		return 0
 	}
 	// No identities are mapped into the new user namespace: nothing needs them there, and files keep their owners.
@@ -152,7 +163,7 @@ func cloneFlags(p *Policy) uintptr {
 }
 
 // bind sets the limits of a program before it has run its first instruction, and lets it go. Where processes may not be
-// traced it is already running, for some microseconds.
+// traced it is already running, with the limits of the shim that started it.
 func bind(pid int, limits Limits, traced bool) error {
 	if traced {
 		if stopped, err := awaitStop(pid); err != nil || !stopped {
