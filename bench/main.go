@@ -57,8 +57,8 @@ func run(ctx context.Context, o options) error {
 		return err
 	}
 	measured := b.measure(ctx)
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
+	if ctx.Err() != nil { // what was measured until then is shown all the same
+		measured = context.Cause(ctx)
 	}
 	return errors.Join(measured, b.report())
 }

@@ -117,6 +117,7 @@ func (b *bench) passes(ctx context.Context, base string) error {
 				}
 				record, err := b.one(ctx, base, s, m)
 				switch {
+				case ctx.Err() != nil:
 				case err != nil && s.name == "hozo":
 					own = append(own, fmt.Errorf("hozo, %s: %w", m.name, err))
 				case err != nil:

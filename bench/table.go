@@ -105,15 +105,15 @@ func (b *bench) writeTable(w *strings.Builder) {
 	}
 	fmt.Fprintf(w, "%s\n%s\n", header, rule)
 	for _, r := range rows() {
-		own, known := b.results.median("hozo", r.measurement, r.value)
-		line, any := "| "+r.title+" |", false
+		own, hasOwn := b.results.median("hozo", r.measurement, r.value)
+		line, known := "| "+r.title+" |", false
 		for _, s := range b.subjects {
 			value, ok := b.results.median(s.name, r.measurement, r.value)
 			ok = ok && value > 0
-			any = any || ok
-			line += " " + cell(value, ok, own, known && s.name != "hozo") + " |"
+			known = known || ok
+			line += " " + cell(value, ok, own, hasOwn && s.name != "hozo") + " |"
 		}
-		if any {
+		if known {
 			fmt.Fprintln(w, line)
 		}
 	}
