@@ -131,7 +131,7 @@ type arrow struct {
 
 // arrows are the import directions, most special first. What is not drawn is forbidden.
 func arrows() []arrow {
-	kernelRing := []string{"problem/...", "llm/...", "job/...", "tool/...", "workspace/...", "sandbox/...", "kernel/...", "jobproc/...", "provider/...", "schema/..."}
+	kernelRing := []string{"problem/...", "llm/...", "job/...", "tool/...", "workspace/...", "sandbox/...", "kernel/...", "jobproc/...", "provider/...", "schema/...", "telemetry/..."}
 	return []arrow{
 		{"problem", nil},
 		{"llm/llmtest", []string{"llm", "problem"}},
@@ -151,6 +151,7 @@ func arrows() []arrow {
 		{"provider/offline", []string{"llm", "problem", "provider/wire", "provider/scripted"}},
 		{"provider/...", []string{"llm", "llm/llmtest", "problem", "provider/wire"}},
 		{"schema", nil},
+		{"telemetry", []string{"job", "llm", "problem"}},
 		{"kernel/mcplender", []string{"kernel", "job", "tool", "tool/mcptool", "problem"}},
 		{"kernel", []string{"job", "llm", "tool", "workspace", "sandbox", "problem"}},
 		{"jobproc", []string{"job", "problem"}},
@@ -208,7 +209,7 @@ func modulePath(spec *ast.ImportSpec) (string, bool) {
 
 // ringRoots are the folders of the kernel ring: the runtime that builds and passes its tests without the product.
 func ringRoots() []string {
-	return []string{"problem", "llm", "job", "tool", "workspace", "sandbox", "kernel", "jobproc", "provider", "schema"}
+	return []string{"problem", "llm", "job", "tool", "workspace", "sandbox", "kernel", "jobproc", "provider", "schema", "telemetry"}
 }
 
 func inRing(dir string) bool {

@@ -168,6 +168,13 @@ type CallUsage struct {
 	PrefixHash string `json:"prefixHash"`
 	// Estimated marks tokens that the provider did not report.
 	Estimated bool `json:"estimated,omitempty"`
+	// StartUnixNano and DurationMS say when the request was made and how long it took.
+	StartUnixNano int64   `json:"startUnixNano"`
+	DurationMS    float64 `json:"durationMs"`
+	// Stop is why the response ended, absent if it did not end by itself.
+	Stop llm.StopReason `json:"stop,omitempty"`
+	// Error is the class of the failure if the response could not be used.
+	Error string `json:"error,omitempty"`
 }
 
 // TotalUsage is the usage of a job so far.

@@ -22,6 +22,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/hozo-run/hozo/job"
@@ -37,7 +38,8 @@ const (
 // Config configures a Runtime. The zero value is ready to use.
 type Config struct {
 	// Executable is the program to start, as an absolute path; empty means the running one. It is called with the
-	// arguments "job --supervised", and "--host-fd N" if the job is lent a host, and must answer as Child does.
+	// arguments "job --supervised", "--traceparent=…" if the context has a trace (job.WithTrace) and "--host-fd N" if the
+	// job is lent a host, and must answer as Child does.
 	Executable string
 	// Arguments follow "job --supervised": the operator's settings for every job. Everyone on the machine can read them.
 	Arguments []string
@@ -91,7 +93,7 @@ func (r *Runtime) Start(ctx context.Context, spec *job.Spec, ports job.Ports) (j
 	if err != nil {
 		return nil, unavailable(err)
 	}
-	h, err := r.launch(spec, ports, host)
+	h, err := r.launch(spec, ports, host, r.argumentsIn(ctx))
 	if err != nil {
 		host.end()
 		return nil, err
@@ -107,7 +109,7 @@ func (r *Runtime) Start(ctx context.Context, spec *job.Spec, ports job.Ports) (j
 }
 
 // launch starts the child and sends it the spec.
-func (r *Runtime) launch(spec *job.Spec, ports job.Ports, host *lentHost) (*Handle, error) {
+func (r *Runtime) launch(spec *job.Spec, ports job.Ports, host *lentHost, arguments []string) (*Handle, error) {
 	if err := refusePorts(ports); err != nil {
 		return nil, err
 	}
@@ -119,13 +121,21 @@ func (r *Runtime) launch(spec *job.Spec, ports job.Ports, host *lentHost) (*Hand
 	if err != nil {
 		return nil, unavailable(err)
 	}
-	process, err := spawn(r.executable, r.arguments, scratch.path, host)
+	process, err := spawn(r.executable, arguments, scratch.path, host)
 	if err != nil {
 		return nil, errors.Join(unavailable(err), scratch.remove())
 	}
 	h := newHandle(r, spec, process, scratch, host)
 	h.send(document)
 	return h, nil
+}
+
+// argumentsIn returns the further arguments of a child: the operator's, and the trace that the job belongs to.
+func (r *Runtime) argumentsIn(ctx context.Context) []string {
+	if trace := job.TraceOf(ctx); trace != "" {
+		return append(slices.Clone(r.arguments), "--traceparent="+trace)
+	}
+	return r.arguments
 }
 
 // refusePorts names what a caller lends and this version cannot hand on to a child.

@@ -133,6 +133,12 @@ func (r *run) prepareArguments(c *call) {
 	c.arguments = arguments
 	if pattern := r.plan.denials.Blocks(c.tool, arguments); pattern != "" {
 		c.refuse(codeBlocked, fmt.Sprintf("blocked: the command matches the deny pattern %q of this agent", pattern))
+		return
+	}
+	if c.tool.Guard != nil {
+		if reason := c.tool.Guard(arguments); reason != "" {
+			c.refuse(codeBlocked, "blocked: "+reason)
+		}
 	}
 }
 
@@ -206,7 +212,7 @@ func (r *run) protected(ctx context.Context, c *call) (result tool.Result) {
 		c.inner = inner
 		defer func() { inner.end(!result.IsError, map[string]any{"nestedCalls": c.nested.Load()}) }()
 	}
-	return c.tool.Run(ctx, r.env(c), c.arguments)
+	return c.tool.Run(job.WithCall(ctx, c.ID), r.env(c), c.arguments)
 }
 
 // env is what a call is lent.
@@ -246,6 +252,11 @@ func (r *run) report(c *call) {
 	}
 	c.result.Text = text
 	success := !c.result.IsError
+	if success && c.tool.Effect == tool.EffectRead {
+		for _, o := range r.observers {
+			o.Observe(text)
+		}
+	}
 	r.emitIn(c.parentID(), &job.ToolResultData{CallID: c.ID, Tool: c.Name, Success: success, Summary: c.summary(),
 		Bytes: int64(len(text)), DurationMS: time.Since(c.start).Milliseconds()})
 	for _, o := range c.result.Outputs {

@@ -44,5 +44,7 @@ func (s *span) end(ok bool, more map[string]any) {
 		s.attributes = map[string]any{}
 	}
 	s.run.emit(&job.SpanData{ID: s.id, ParentID: s.parent, Name: s.name, StartUnixNano: s.start.UnixNano(),
-		DurationMS: float64(time.Since(s.start).Microseconds()) / 1000, Status: status, Attributes: s.attributes})
+		DurationMS: milliseconds(time.Since(s.start)), Status: status, Attributes: s.attributes})
 }
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

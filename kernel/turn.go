@@ -69,13 +69,14 @@ func (r *run) try(turn, try int64, space room) (llm.Response, *fault) {
 	defer cancel(nil)
 	r.ledger.total.Requests++
 	s := r.newStream(turn, try, cancel)
+	start := time.Now()
 	response, err := r.plan.dialog.Stream(ctx, llm.Call{MaxOutputTokens: space.tokens, Purpose: llm.PurposeTurn}, s.sink)
 	emitted := s.close()
 	f := r.judge(response, err, space)
 	if f == nil {
 		r.ledger.total.Turns++
 	}
-	r.book(turn, try, response, s.received, f)
+	r.book(turn, try, response, request{start, time.Since(start), s.received}, f)
 	if f != nil && emitted {
 		r.emit(&job.MessageDiscardedData{Turn: turn, Try: try, Why: f.class})
 	}

@@ -18,7 +18,7 @@ import (
 )
 
 func (p *program) jobCommand() *cobra.Command {
-	var specFile string
+	var specFile, parent string
 	var supervised bool
 	o := &operator{}
 	command := &cobra.Command{
@@ -41,30 +41,31 @@ aborts the job too.`,
 				return err
 			}
 			if supervised {
-				return p.supervisedJob(o)
+				return p.supervisedJob(o, parent)
 			}
-			return p.plainJob(o, specFile)
+			return p.plainJob(o, specFile, parent)
 		}),
 	}
 	command.Flags().StringVar(&specFile, "spec", "", "read the document from `FILE` instead of standard input")
 	o.register(command.Flags())
+	command.Flags().StringVar(&parent, "traceparent", "", "put the spans of the job below this W3C `TRACEPARENT` (default the variable TRACEPARENT)")
 	command.Flags().BoolVar(&supervised, "supervised", false, "speak the protocol of a job process on standard input")
 	command.Flags().Lookup("supervised").Hidden = true
 	return command
 }
 
 // supervisedJob is the job process of hozo run and of everything else that starts jobs through package jobproc.
-func (p *program) supervisedJob(o *operator) error {
+func (p *program) supervisedJob(o *operator, parent string) error {
 	rt, err := newKernel(o)
 	if err != nil {
 		return err
 	}
 	ctx, stop := abortOnSignals(func() { os.Exit(130) })
 	defer stop()
-	return exitWith(jobproc.Child{Runtime: rt, In: p.stdin, Out: p.stdout}.Serve(ctx))
+	return exitWith(jobproc.Child{Runtime: rt, In: p.stdin, Out: p.stdout}.Serve(job.WithTrace(ctx, parent)))
 }
 
-func (p *program) plainJob(o *operator, specFile string) error {
+func (p *program) plainJob(o *operator, specFile, parent string) error {
 	data, err := p.readSpec(specFile)
 	if err != nil {
 		return err
@@ -79,14 +80,19 @@ func (p *program) plainJob(o *operator, specFile string) error {
 	if err == nil {
 		p.logFor(spec)
 	}
-	handle, err := startDocument(ctx, rt, data, spec, err)
+	seen, usage := p.observe(parent)
+	if usage != nil {
+		return usage
+	}
+	defer seen.close()
+	handle, err := startDocument(seen.context(ctx), rt, data, spec, err)
 	if err != nil {
 		if failed := jobproc.WriteRefusal(p.stdout, err); failed != nil {
 			return &exitError{code: 1, err: failed}
 		}
 		return exitWith(job.ExitInvalidSpec)
 	}
-	outcome, err := jobproc.WriteEvents(p.stdout, handle)
+	outcome, err := jobproc.WriteEvents(p.stdout, seen.watch(handle, spec))
 	if err != nil {
 		return &exitError{code: 1, err: err}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/hozo-run/hozo/kernel"
 	"github.com/hozo-run/hozo/kernel/mcplender"
 	"github.com/hozo-run/hozo/sandbox"
+	"github.com/hozo-run/hozo/telemetry"
 )
 
 // operator is what the person or service that runs this program decides for every job; no job document can say it.
@@ -63,7 +64,8 @@ func (o *operator) arguments() []string {
 // apply settles what a runtime lends to jobs under these settings.
 func (o *operator) apply(config *kernel.Config) {
 	config.Processes = &kernel.ProcessPolicy{Network: o.shellNetwork, Unconfined: o.sandbox == sandboxNone}
-	config.Lenders = append(config.Lenders, mcplender.New(mcplender.Options{AllowPrivate: o.privateMCP, Version: programVersion()}))
+	config.Lenders = append(config.Lenders, mcplender.New(mcplender.Options{AllowPrivate: o.privateMCP, Version: programVersion(),
+		TraceParent: telemetry.TraceParent}))
 	if o.noProcessTools {
 		config.Withheld = reasonFor(processTools, "this installation gives it only to agents that name it")
 	}

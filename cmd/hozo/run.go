@@ -110,6 +110,11 @@ const notStarted = -1
 // runJob runs a job to its end and returns the exit code of its outcome.
 func (p *program) runJob(f *runFlags, spec *job.Spec, log *eventLog) (int, error) {
 	show := p.newShow(f)
+	seen, err := p.observe("")
+	if err != nil {
+		return notStarted, err
+	}
+	defer seen.close()
 	rt, err := jobproc.New(jobproc.Config{Logs: show, Arguments: f.operator.arguments()})
 	if err != nil {
 		return notStarted, err
@@ -123,12 +128,13 @@ func (p *program) runJob(f *runFlags, spec *job.Spec, log *eventLog) (int, error
 		os.Exit(130)
 	})
 	defer stop()
-	handle, err := rt.Start(ctx, spec, job.Ports{})
+	handle, err := rt.Start(seen.context(ctx), spec, job.Ports{})
 	if err != nil {
 		show.stop()
 		return notStarted, p.refused(f, err)
 	}
 	running.Store(handle.(*jobproc.Handle))
+	handle = seen.watch(handle, spec)
 	quiet := context.AfterFunc(ctx, show.aborting)
 	err = p.follow(handle, show, log)
 	outcome := handle.Wait()
