@@ -26,6 +26,7 @@ var version = ""
 
 func main() {
 	sandboxExec(os.Args)
+	codemodeChild(os.Args)
 	p := &program{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv}
 	os.Exit(p.main(os.Args[1:]))
 }

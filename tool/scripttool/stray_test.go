@@ -1,0 +1,5 @@
+package scripttool
+
+const strayArgument = "stray-child"
+
+func stray() int { return 0 }
