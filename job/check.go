@@ -86,6 +86,7 @@ func (c *checker) check() {
 	c.context()
 	c.sampling()
 	c.mcp()
+	c.host()
 	c.unsupported()
 }
 
@@ -319,6 +320,29 @@ func (c *checker) mcp() {
 	}
 }
 
+// host refuses lent tools and checks that say too little; the runtime that calls them checks the rest.
+func (c *checker) host() {
+	for i, h := range c.spec.Host {
+		at := pointerTo("/host", strconv.Itoa(i))
+		c.text(at+"/name", h.Name, "the agent names the tool by it")
+		c.text(at+"/description", h.Description, "it is what the model is told about the tool")
+		if len(h.InputSchema) == 0 {
+			c.add(codeRequired, at+"/inputSchema", "must not be empty")
+		}
+		switch h.Effect {
+		case "":
+			c.add(codeRequired, at+"/effect", "must not be empty")
+		default:
+			c.oneOf(at+"/effect", h.Effect, "read", "write", "external")
+		}
+	}
+	for i, check := range c.spec.Checks {
+		at := pointerTo("/checks", strconv.Itoa(i))
+		c.text(at+"/id", check.ID, "it names the check in events")
+		c.text(at+"/tool", check.Tool, "the name of an entry of host")
+	}
+}
+
 // unsupported refuses by name what the contract has and this version has not: a field that is ignored would be a promise
 // broken in silence.
 func (c *checker) unsupported() {
@@ -328,11 +352,9 @@ func (c *checker) unsupported() {
 		set  bool
 	}{
 		{"output", s.Output != nil},
-		{"checks", len(s.Checks) > 0},
 		{"toolErrors", s.ToolErrors != nil},
 		{"approvals", s.Approvals != nil},
 		{"subagents", len(s.Subagents) > 0},
-		{"host", len(s.Host) > 0},
 		{"resume", s.Resume != nil},
 	} {
 		if field.set {

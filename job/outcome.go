@@ -22,18 +22,20 @@ func Reasons() []Reason {
 // Codes under a reason; the list is open and documented. A code belongs to one reason, except where noted.
 const (
 	// Under ReasonError.
-	CodeProviderAuth     = "provider-auth"     // credentials refused
-	CodeProviderQuota    = "provider-quota"    // no money or plan left at the provider
-	CodeProviderFailed   = "provider-failed"   // requests failed after all retries
-	CodeProviderRefused  = "provider-refused"  // the provider refuses the request as it is
-	CodeAnswerRefused    = "answer-refused"    // the model or a filter refused to answer
-	CodeUnknownStop      = "unknown-stop"      // a stop reason the adapter does not know
-	CodeOutputLimit      = "output-limit"      // cut at the output limit
-	CodeEmptyAnswer      = "empty-answer"      // no text and no tool call, twice
-	CodeToolsUnavailable = "tools-unavailable" // a required server of tools cannot be used
-	CodeRequestLimit     = "request-limit"     // the job's request budget is used up
-	CodeProcessLost      = "process-lost"      // the job process ended without a terminal event
-	CodeInternal         = "internal"          // a fault of the runtime
+	CodeProviderAuth      = "provider-auth"       // credentials refused
+	CodeProviderQuota     = "provider-quota"      // no money or plan left at the provider
+	CodeProviderFailed    = "provider-failed"     // requests failed after all retries
+	CodeProviderRefused   = "provider-refused"    // the provider refuses the request as it is
+	CodeAnswerRefused     = "answer-refused"      // the model or a filter refused to answer
+	CodeUnknownStop       = "unknown-stop"        // a stop reason the adapter does not know
+	CodeOutputLimit       = "output-limit"        // cut at the output limit
+	CodeEmptyAnswer       = "empty-answer"        // no text and no tool call, twice
+	CodeAnswerCheckFailed = "answer-check-failed" // a check of the caller refused the answer
+	CodeCheckUnavailable  = "check-unavailable"   // a check of the caller could not be made
+	CodeToolsUnavailable  = "tools-unavailable"   // a required server of tools cannot be used
+	CodeRequestLimit      = "request-limit"       // the job's request budget is used up
+	CodeProcessLost       = "process-lost"        // the job process ended without a terminal event
+	CodeInternal          = "internal"            // a fault of the runtime
 	// Under ReasonTimeout.
 	CodeTimeout = "timeout" // limits.timeoutSec
 	CodeStalled = "stalled" // limits.idleTimeoutSec, after all retries

@@ -69,6 +69,8 @@ type deltas struct {
 	timer   *time.Timer
 	emitted bool
 	closed  bool
+	// held keeps the text back until release: an answer that is still to be judged must be in no event.
+	held bool
 }
 
 // add takes a piece of text.
@@ -76,6 +78,9 @@ func (d *deltas) add(text []byte) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.buffer = append(d.buffer, text...)
+	if d.held {
+		return
+	}
 	now := time.Now()
 	switch wait := deltaInterval - now.Sub(d.last); {
 	case len(d.buffer) >= deltaBytes || wait <= 0:
@@ -113,6 +118,15 @@ func (d *deltas) close() bool {
 	if d.timer != nil {
 		d.timer.Stop()
 	}
-	d.flush(time.Now())
+	if !d.held {
+		d.flush(time.Now())
+	}
 	return d.emitted
+}
+
+// release emits the text that was held back.
+func (d *deltas) release() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.flush(time.Now())
 }

@@ -85,9 +85,11 @@ func wait(ctx context.Context, d time.Duration) error {
 func (rt *Runtime) Start(ctx context.Context, spec *job.Spec, ports job.Ports) (job.Handle, error) {
 	plan, problems := rt.validate(spec, ports)
 	if err := problems.Err("job refused"); err != nil {
+		closePorts(ports)
 		return nil, err
 	}
 	r := newRun(ctx, rt, spec, plan)
+	r.ports = ports
 	go r.execute()
 	return r, nil
 }

@@ -8,23 +8,35 @@ import (
 	"github.com/hozo-run/hozo/tool"
 )
 
-// Lender connects a job to tools that live outside of this process, such as those of MCP servers. The program that wires
-// the runtime chooses the lenders; a spec that needs one that is missing is refused.
+// Lender connects a job to tools that live outside of this process, such as those of MCP servers or of the caller. The
+// program that wires the runtime chooses the lenders; a spec that needs one that is missing is refused.
 type Lender interface {
-	// Field is the field of the spec that the lender serves, such as "mcp".
-	Field() string
-	// Needed reports whether the spec sets that field.
+	// Fields are the fields of the spec that the lender serves, such as "mcp".
+	Fields() []string
+	// Needed reports whether a job of this spec has to be connected.
 	Needed(spec *job.Spec) bool
-	// Claims reports whether a name of an allowlist can only mean a tool of this lender.
-	Claims(name string) bool
-	// Check returns every problem of the spec that needs no connection.
-	Check(spec *job.Spec) problem.List
+	// Claims reports whether a name of the spec's allowlist can only mean a tool of this lender.
+	Claims(spec *job.Spec, name string) bool
+	// Check returns every problem of the spec that needs no connection. taken are the names of the kernel's own tools.
+	Check(spec *job.Spec, ports job.Ports, taken []string) problem.List
+	// SharedPrompt returns what the lent tools add to the part of the system prompt that all jobs of the agent share, ""
+	// for nothing. Equal agents give equal bytes.
+	SharedPrompt(spec *job.Spec) string
 	// Connect opens what the agent names. The notices go to the reader of the events. An error ends the job before its
-	// first request. Notify takes notices that come later.
-	Connect(ctx context.Context, spec *job.Spec, notify func(job.Notice)) (Lent, []job.Notice, error)
+	// first request.
+	Connect(ctx context.Context, loan Loan) (Lent, []job.Notice, error)
 }
 
-// Lent is the tools of one job from one lender. Close ends every connection.
+// Loan is what a lender needs to know to connect one job.
+type Loan struct {
+	JobID string
+	Spec  *job.Spec
+	Ports job.Ports
+	// Notify takes notices that come after Connect has returned, from any goroutine.
+	Notify func(job.Notice)
+}
+
+// Lent is the tools of one job from one lender. It may be a Judge and an Observer as well.
 type Lent interface {
 	// Tools returns the tools in the order in which models are offered them; it is called once.
 	Tools() []tool.Tool
@@ -32,25 +44,62 @@ type Lent interface {
 	Close()
 }
 
-// claimed reports whether a name of an allowlist belongs to a lender.
-func (rt *Runtime) claimed(name string) bool {
-	for _, l := range rt.config.Lenders {
-		if l.Claims(name) {
-			return true
+// Judge decides about the answer of a job before it is reported.
+type Judge interface {
+	// Judges reports whether there is anything to decide.
+	Judges() bool
+	// Judge returns nil for an answer that may stand. It returns when ctx ends.
+	Judge(ctx context.Context, turn int64, answer string) *Judgement
+}
+
+// Judgement is why an answer may not stand.
+type Judgement struct {
+	// Check is the id of the check that decided.
+	Check string
+	// Failed says that the answer broke the check; otherwise the check could not be made.
+	Failed  bool
+	Message string
+}
+
+// Observer sees what the job reads.
+type Observer interface {
+	// Observe takes the text of a successful call that only reads, before the model is shown it.
+	Observe(text string)
+}
+
+// claims returns a function that reports whether a name of the spec's allowlist belongs to a lender.
+func (rt *Runtime) claims(spec *job.Spec) func(name string) bool {
+	return func(name string) bool {
+		for _, l := range rt.config.Lenders {
+			if l.Claims(spec, name) {
+				return true
+			}
 		}
+		return false
 	}
-	return false
 }
 
 // checkLenders reports the problems of every lender, and fields that no lender serves.
-func (rt *Runtime) checkLenders(spec *job.Spec, problems *problem.List) {
+func (rt *Runtime) checkLenders(spec *job.Spec, ports job.Ports, problems *problem.List) {
 	served := map[string]bool{}
 	for _, l := range rt.config.Lenders {
-		served[l.Field()] = true
-		*problems = append(*problems, l.Check(spec)...)
+		for _, field := range l.Fields() {
+			served[field] = true
+		}
+		*problems = append(*problems, l.Check(spec, ports, rt.config.Tools.Names())...)
 	}
-	if spec.MCP != nil && len(spec.MCP.Servers) > 0 && !served["mcp"] {
-		problems.AddHint("unsupported", "/mcp", "leave it out", "this runtime connects to no MCP servers")
+	for _, field := range []struct {
+		name string
+		set  bool
+	}{
+		{"mcp", spec.MCP != nil && len(spec.MCP.Servers) > 0}, {"host", len(spec.Host) > 0}, {"checks", len(spec.Checks) > 0},
+	} {
+		if field.set && !served[field.name] {
+			problems.AddHint("unsupported", "/"+field.name, "leave it out", "%q is not supported by this runtime", field.name)
+		}
+	}
+	if ports.Host != nil && !served["host"] {
+		problems.Add("unsupported", "", "this runtime takes no host")
 	}
 }
 
@@ -64,32 +113,80 @@ func (rt *Runtime) borrows(spec *job.Spec) bool {
 	return false
 }
 
+// lentPrompt joins what the lenders add to the shared part of the system prompt.
+func (rt *Runtime) lentPrompt(spec *job.Spec) string {
+	text := ""
+	for _, l := range rt.config.Lenders {
+		if part := l.SharedPrompt(spec); part != "" {
+			text += "\n\n" + part
+		}
+	}
+	return text
+}
+
 // borrow connects to every lender that the spec needs and adds their tools.
 func (r *run) borrow() *stop {
 	for _, l := range r.rt.config.Lenders {
 		if !l.Needed(r.spec) {
 			continue
 		}
-		lent, notices, err := l.Connect(r.ctx, r.spec, func(n job.Notice) { r.emit(&n) })
+		lent, notices, err := l.Connect(r.ctx, Loan{JobID: r.jobID, Spec: r.spec, Ports: r.ports, Notify: func(n job.Notice) { r.emit(&n) }})
 		r.plan.notices = append(r.plan.notices, notices...)
+		if lent != nil {
+			r.lent = append(r.lent, lent)
+		}
 		if ended := r.ended(); ended != nil {
 			return ended
 		}
 		if err != nil {
 			return stopf(job.ReasonError, job.CodeToolsUnavailable, "%v", err)
 		}
-		r.lent = append(r.lent, lent)
 		tools, err := r.plan.tools.With(lent.Tools()...)
 		if err != nil {
 			return stopf(job.ReasonError, job.CodeToolsUnavailable, "%v", err)
 		}
 		r.plan.tools = tools
+		r.attach(lent)
 	}
 	return nil
 }
 
+func (r *run) attach(lent Lent) {
+	if judge, ok := lent.(Judge); ok && judge.Judges() {
+		r.judges = append(r.judges, judge)
+	}
+	if observer, ok := lent.(Observer); ok {
+		r.observers = append(r.observers, observer)
+	}
+}
+
+// giveBack ends what was borrowed, and the caller's connection, which belongs to the job whether a lender took it or not.
 func (r *run) giveBack() {
 	for _, l := range r.lent {
 		l.Close()
 	}
+	closePorts(r.ports)
+}
+
+func closePorts(ports job.Ports) {
+	if ports.Host != nil {
+		_ = ports.Host.Close() // the lender may have closed it; there is nobody to tell
+	}
+}
+
+// checkAnswer asks whether an answer may stand.
+func (r *run) checkAnswer(turn int64, answer string) *stop {
+	for _, j := range r.judges {
+		verdict := j.Judge(r.ctx, turn, answer)
+		switch {
+		case verdict == nil:
+			continue
+		case r.ended() != nil:
+			return r.ended()
+		case verdict.Failed:
+			return stopf(job.ReasonError, job.CodeAnswerCheckFailed, "the answer did not pass the check %q: %s", verdict.Check, verdict.Message)
+		}
+		return stopf(job.ReasonError, job.CodeCheckUnavailable, "the check %q could not be made: %s", verdict.Check, verdict.Message)
+	}
+	return nil
 }

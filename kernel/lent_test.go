@@ -24,13 +24,15 @@ type fakeLender struct {
 	closed chan struct{}
 }
 
-func (*fakeLender) Field() string              { return "mcp" }
-func (*fakeLender) Needed(spec *job.Spec) bool { return slices.ContainsFunc(spec.Agent.Tools, isLent) }
-func (*fakeLender) Claims(name string) bool    { return isLent(name) }
+func (*fakeLender) Fields() []string              { return []string{"mcp"} }
+func (*fakeLender) Needed(spec *job.Spec) bool    { return slices.ContainsFunc(spec.Agent.Tools, isLent) }
+func (*fakeLender) SharedPrompt(*job.Spec) string { return "" }
+
+func (*fakeLender) Claims(_ *job.Spec, name string) bool { return isLent(name) }
 
 func isLent(name string) bool { return strings.HasPrefix(name, "mcp__") }
 
-func (*fakeLender) Check(spec *job.Spec) problem.List {
+func (*fakeLender) Check(spec *job.Spec, _ job.Ports, _ []string) problem.List {
 	var l problem.List
 	if slices.Contains(spec.Agent.Tools, "mcp__nobody__x") {
 		l.Add("unknown-server", "/agent/tools/0", "no server %q", "nobody")
@@ -38,7 +40,7 @@ func (*fakeLender) Check(spec *job.Spec) problem.List {
 	return l
 }
 
-func (f *fakeLender) Connect(context.Context, *job.Spec, func(job.Notice)) (kernel.Lent, []job.Notice, error) {
+func (f *fakeLender) Connect(context.Context, kernel.Loan) (kernel.Lent, []job.Notice, error) {
 	return f, []job.Notice{{Code: "from-lender", Message: "one server is slow"}}, f.err
 }
 

@@ -34,15 +34,16 @@ func (r *run) turn(turn int64) (answer string, answered bool, stopped *stop) {
 	calls = response.Message.ToolCalls()
 	text := response.Message.Text()
 	final := len(calls) == 0
-	over := r.ledger.overspent()
-	if text != "" {
-		r.emit(&job.MessageData{Turn: turn, Text: text, Final: final && over == nil})
+	stopped = r.ledger.overspent()
+	if final && stopped == nil {
+		stopped = r.checkAnswer(turn, text)
 	}
-	if over != nil {
-		return "", false, over
+	// With judges, the text of an answer that may not stand is in no event.
+	if stopped == nil || !final || len(r.judges) == 0 {
+		r.release(turn, text, final && stopped == nil)
 	}
-	if final {
-		return text, true, nil
+	if stopped != nil || final {
+		return text, final, stopped
 	}
 	for i, c := range calls {
 		c.ID = fmt.Sprintf("%d.%d", turn, i)
@@ -52,6 +53,17 @@ func (r *run) turn(turn int64) (answer string, answered bool, stopped *stop) {
 		return "", false, stopped
 	}
 	return "", false, r.append(response.Message, results)
+}
+
+// release emits the text of a turn: what was held back of its deltas, then the whole.
+func (r *run) release(turn int64, text string, final bool) {
+	if r.held != nil {
+		r.held.release()
+		r.held = nil
+	}
+	if text != "" {
+		r.emit(&job.MessageData{Turn: turn, Text: text, Final: final})
+	}
 }
 
 // append adds a turn to the dialog.

@@ -25,6 +25,7 @@ type run struct {
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
 	caller  context.Context
+	ports   job.Ports
 	spans   spanIDs
 	read    atomic.Bool
 	done    chan struct{}
@@ -37,6 +38,11 @@ type run struct {
 	repeats repeats
 	outputs map[string]bool
 	lent    []Lent
+	judges  []Judge
+	// held is the text of the last response, which may be held back until a judge has seen it.
+	held *deltas
+	// observers see what the job reads.
+	observers []Observer
 	// estimated says that the reader was told about estimated usage.
 	estimated bool
 }

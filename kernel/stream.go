@@ -24,7 +24,7 @@ type stream struct {
 
 // newStream starts the idle clock; progress of the model sets it back, and close stops it.
 func (r *run) newStream(turn, try int64, cancel context.CancelCauseFunc) *stream {
-	s := &stream{deltas: deltas{emitter: r.emitter, turn: turn, try: try}, limit: r.idleTimeout()}
+	s := &stream{deltas: deltas{emitter: r.emitter, turn: turn, try: try, held: len(r.judges) > 0}, limit: r.idleTimeout()}
 	if s.limit > 0 {
 		s.idle = time.AfterFunc(s.limit, func() { cancel(errStalled) })
 	}

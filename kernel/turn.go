@@ -75,6 +75,7 @@ func (r *run) try(turn, try int64, space room) (llm.Response, *fault) {
 	f := r.judge(response, err, space)
 	if f == nil {
 		r.ledger.total.Turns++
+		r.held = &s.deltas
 	}
 	r.book(turn, try, response, request{start, time.Since(start), s.received}, f)
 	if f != nil && emitted {

@@ -42,7 +42,7 @@ func (rt *Runtime) validate(spec *job.Spec, ports job.Ports) (*plan, problem.Lis
 	rt.checkPorts(ports, &problems)
 	rt.resolveModel(spec, p, &problems)
 	rt.selectTools(spec, p, &problems)
-	rt.checkLenders(spec, &problems)
+	rt.checkLenders(spec, ports, &problems)
 	p.denials, _ = tool.NewDenials(spec.Agent.DenyCommandPatterns) // Check has reported every bad pattern
 	config := workspace.Config{Root: spec.Workspace.Root, ReadOnly: spec.Workspace.ReadOnly, OutDir: spec.Workspace.OutDir,
 		TmpDir: spec.Workspace.TmpDir}
@@ -80,7 +80,7 @@ func (rt *Runtime) selectTools(spec *job.Spec, p *plan, problems *problem.List) 
 		allow = rt.defaultTools(p)
 	}
 	var unknown problem.List
-	p.tools, unknown = rt.config.Tools.Select(allow, rt.claimed)
+	p.tools, unknown = rt.config.Tools.Select(allow, rt.claims(spec))
 	*problems = append(*problems, unknown...)
 }
 
@@ -119,9 +119,6 @@ func under(problems problem.List, pointer string) bool {
 func (rt *Runtime) checkPorts(ports job.Ports, problems *problem.List) {
 	if ports.Journal != nil {
 		problems.Add("unsupported", "", "this version of the runtime keeps no journal")
-	}
-	if ports.Host != nil {
-		problems.Add("unsupported", "", "this version of the runtime takes no host tools")
 	}
 }
 
@@ -241,7 +238,7 @@ func (rt *Runtime) open(spec *job.Spec, p *plan, problems *problem.List) {
 	specs := p.tools.Specs()
 	opening := llm.Opening{
 		Model:       p.model,
-		System:      sharedPrompt(&spec.Agent),
+		System:      sharedPrompt(&spec.Agent) + rt.lentPrompt(spec),
 		JobSystem:   jobPrompt(spec, p.workspace.Layout(), p.tools),
 		Tools:       specs,
 		Thinking:    p.thinking,

@@ -143,7 +143,7 @@ func TestSchemaAndParseAgree(t *testing.T) {
 		{"notices", `[{"code":"c","message":"m"}]`, true}, {"notices", `[{"code":"c"}]`, false},
 		{"sampling", `{"temperature":0,"maxOutputTokens":1}`, true}, {"sampling", `{"temperature":3}`, false}, {"sampling", `{"topP":1}`, false},
 		{"mcp", `{"servers":[]}`, true}, {"mcp", `{"servers":[{"name":"s","url":"http://h"}]}`, true}, {"mcp", `{"servers":[{"name":"s"}]}`, false}, {"output", `{"schema":{}}`, false},
-		{"checks", `[]`, true}, {"checks", `[{"id":"a","tool":"t"}]`, false}, {"toolErrors", `{"maxRetries":1,"retryOn":[]}`, false},
+		{"checks", `[]`, true}, {"checks", `[{"id":"a","tool":"t"}]`, true}, {"toolErrors", `{"maxRetries":1,"retryOn":[]}`, false},
 		{"approvals", `{"tools":{}}`, false}, {"loop", `{"kind":"transcript"}`, true}, {"loop", `{"kind":"working-memory"}`, false},
 		{"loop", `{}`, false}, {"subagents", `[]`, true}, {"subagents", `[{"name":"s"}]`, false}, {"host", `[]`, true}, {"host", `[{"name":"s"}]`, false},
 		{"resume", `{"attempt":1,"nextSeq":2}`, false},

@@ -57,6 +57,8 @@ type Declaration struct {
 	Describe func(callees []llm.ToolSpec) string
 	// Scripted says that Env.Nested may call this tool; its effect must be EffectRead.
 	Scripted bool
+	// Guard, if not nil, decides about the arguments of a call that fit otherwise: a reason blocks the call, "" lets it run.
+	Guard func(arguments json.RawMessage) (reason string)
 	// Span names an inner span for the work of a call, "" for none.
 	Span string
 }

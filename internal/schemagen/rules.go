@@ -76,8 +76,8 @@ func specRules() map[string]rule {
 				"id":         func(n *node) { n.MaxLength, n.Pattern = 128, "^[!-~]*$" },
 				"task":       said,
 				"providers":  func(n *node) { n.PropertyNames = &node{MaxLength: 128, Pattern: "^[!-~]+$"} },
-				"output":     refused, "checks": onlyEmpty, "toolErrors": refused, "approvals": refused, "loop": transcriptOnly,
-				"subagents": onlyEmpty, "host": onlyEmpty, "resume": refused,
+				"output":     refused, "toolErrors": refused, "approvals": refused, "loop": transcriptOnly,
+				"subagents": onlyEmpty, "resume": refused,
 			},
 		},
 		"Definition": {
@@ -88,6 +88,10 @@ func specRules() map[string]rule {
 				"thinking":            orEmpty,
 			},
 		},
+		"HostTool": {required: []string{"name", "description", "inputSchema", "effect"}, fields: map[string]func(*node){
+			"name": said, "description": said, "effect": oneOf("read", "write", "external"),
+		}},
+		"Check": {required: []string{"id", "tool"}, fields: map[string]func(*node){"id": said, "tool": said}},
 		"MCP": {required: []string{"servers"}},
 		"MCPServer": {required: []string{"name", "url"}, fields: map[string]func(*node){
 			"name": func(n *node) { n.MaxLength, n.Pattern = 32, "^[a-z][a-z0-9-]*$" }, "url": said,

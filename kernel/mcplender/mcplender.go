@@ -29,7 +29,7 @@ func New(o Options) kernel.Lender { return lender{o} }
 
 type lender struct{ options Options }
 
-func (lender) Field() string { return "mcp" }
+func (lender) Fields() []string { return []string{"mcp"} }
 
 // Needed reports whether the agent names a server: the others are not contacted.
 func (lender) Needed(spec *job.Spec) bool {
@@ -41,16 +41,19 @@ func (lender) Needed(spec *job.Spec) bool {
 	return false
 }
 
-func (lender) Claims(name string) bool { return mcptool.IsName(name) }
+func (lender) Claims(_ *job.Spec, name string) bool { return mcptool.IsName(name) }
 
-func (l lender) Check(spec *job.Spec) problem.List {
+func (lender) SharedPrompt(*job.Spec) string { return "" }
+
+func (l lender) Check(spec *job.Spec, _ job.Ports, _ []string) problem.List {
 	return mcptool.Check(servers(spec), spec.Agent.Tools, l.options.AllowPrivate)
 }
 
-func (l lender) Connect(ctx context.Context, spec *job.Spec, notify func(job.Notice)) (kernel.Lent, []job.Notice, error) {
+func (l lender) Connect(ctx context.Context, loan kernel.Loan) (kernel.Lent, []job.Notice, error) {
+	spec := loan.Spec
 	session, found, err := mcptool.Connect(ctx, mcptool.Config{Servers: servers(spec), Allow: spec.Agent.Tools,
 		AllowPrivate: l.options.AllowPrivate, Version: l.options.Version, TraceParent: l.options.TraceParent,
-		Notify: func(n mcptool.Notice) { notify(notice(n)) }})
+		Notify: func(n mcptool.Notice) { loan.Notify(notice(n)) }})
 	notices := make([]job.Notice, len(found))
 	for i, n := range found {
 		notices[i] = notice(n)
