@@ -142,16 +142,16 @@ func TestSizesOfImages(t *testing.T) {
 func TestALongTextLosesItsMiddle(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{mcptool.MaxText - 1, mcptool.MaxText, mcptool.MaxText + 1, mcptool.MaxText + 2, 3 * mcptool.MaxText} {
-		for _, unit := range []string{"x", "ö", "漢", "👩"} {
-			text := "A" + strings.Repeat(unit, n/len(unit)) + "Z"
+		for _, letter := range []string{"x", "ö", "漢", "👩"} {
+			text := "A" + strings.Repeat(letter, n/len(letter)) + "Z"
 			got := mcptool.CutMiddle(text)
 			switch {
 			case len(text) <= mcptool.MaxText && got != text:
-				t.Errorf("%d bytes of %q were cut", len(text), unit)
+				t.Errorf("%d bytes of %q were cut", len(text), letter)
 			case len(got) > mcptool.MaxText+200 || !utf8.ValidString(got) || !strings.HasPrefix(got, "A") || !strings.HasSuffix(got, "Z"):
-				t.Errorf("%d bytes of %q became %d", len(text), unit, len(got))
+				t.Errorf("%d bytes of %q became %d", len(text), letter, len(got))
 			case len(text) > mcptool.MaxText && !strings.Contains(got, fmt.Sprintf("of %d bytes are left out here", len(text))):
-				t.Errorf("%d bytes of %q: no notice", len(text), unit)
+				t.Errorf("%d bytes of %q: no notice", len(text), letter)
 			}
 		}
 	}

@@ -1,25 +1,13 @@
 #!/bin/sh
 # Runs the official conformance suite of the Model Context Protocol against our client, in both revisions, without the
-# scenarios of OAuth, which the client does not offer. Needs Go and npm; everything else is fetched once, in exact
-# versions, into .cache/mcp of the repository. Prints one line a scenario and ends with 1 if one fails.
+# scenarios of OAuth, which the client does not offer. Needs Go and npm; fetch.sh gets everything else. Prints one line a
+# scenario and ends with 1 if one fails. REVISIONS narrows the revisions.
 set -eu
 
-cd "$(dirname "$0")/../../.."
+here=$(cd "$(dirname "$0")" && pwd)
+cd "$here/../../.."
 cache=${MCP_CACHE:-$PWD/.cache/mcp}
-suite=0.2.0-alpha.12
-node=22.23.3
-
-if ! command -v npm >/dev/null 2>&1; then
-	echo "npm is missing: install Node.js 20 or later to run the conformance suite" >&2
-	exit 2
-fi
-mkdir -p "$cache"
-if [ ! -x "$cache/node_modules/.bin/conformance" ] || [ ! -e "$cache/suite-$suite-$node" ]; then
-	[ -e "$cache/package.json" ] || echo '{"private":true}' >"$cache/package.json"
-	npm install --prefix "$cache" --save-exact --no-audit --no-fund --silent \
-		"node@$node" "@modelcontextprotocol/conformance@$suite"
-	: >"$cache/suite-$suite-$node"
-fi
+"$here/fetch.sh"
 PATH=$cache/node_modules/.bin:$PATH
 CGO_ENABLED=0 go build -trimpath -o "$cache/client" ./tool/mcptool/conformance
 
