@@ -263,6 +263,12 @@ func attacksFromInput() int {
 		switch {
 		case words[0] == "run":
 			fmt.Println(nested(0, words[1:]))
+		case words[0] == "report":
+			for _, p := range Probe().Protections {
+				if p.Name == words[1] {
+					fmt.Println(p.Active, p.Evidence)
+				}
+			}
 		case words[0] == "shim":
 			fmt.Println(nested(layerNamespaces, words[1:]))
 		default:

@@ -32,12 +32,18 @@ type cgroupParents struct {
 	v2    string // "" without version 2 or without its controllers
 	v1    map[string]string
 	fault string // why there are none
+	bound string // the limit of processes of the group in which this process was started, "" if there is none
 }
 
 const cgroupRoot = "/sys/fs/cgroup"
 
 // findCgroups looks for the control groups of this process that it may divide.
 var findCgroups = sync.OnceValue(func() cgroupParents {
+	if dir := os.Getenv(groupVariable); dir != "" {
+		if limit := limitOf(dir, os.Getpid()); limit != "" {
+			return cgroupParents{fault: "this process may not divide its control group", bound: limit}
+		}
+	}
 	text, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
 		return cgroupParents{fault: err.Error()}
@@ -54,7 +60,7 @@ var findCgroups = sync.OnceValue(func() cgroupParents {
 		}
 		for controller := range strings.SplitSeq(parts[1], ",") {
 			dir := filepath.Join(cgroupRoot, controller, parts[2])
-			if (controller == "pids" || controller == "memory") && unix.Access(dir, unix.W_OK) == nil {
+			if (controller == "pids" || controller == "memory") && canMakeGroup(dir) {
 				found.v1[controller] = dir
 			}
 		}
@@ -67,6 +73,23 @@ var findCgroups = sync.OnceValue(func() cgroupParents {
 	}
 	return found
 })
+
+// groupVariable tells a process that a Thread has started about its control group, since it may not look for it. What it
+// says is checked.
+const groupVariable = "HOZO_CGROUP"
+
+// limitOf returns the number of processes to which a group bounds a process, "" if it is no member or not bounded.
+func limitOf(dir string, pid int) string {
+	members, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
+	if err != nil || !hasWord(string(members), strconv.Itoa(pid)) {
+		return ""
+	}
+	limit, err := os.ReadFile(filepath.Join(dir, "pids.max"))
+	if err != nil || strings.HasPrefix(string(limit), "max") {
+		return ""
+	}
+	return strings.TrimSpace(string(limit))
+}
 
 // sweep removes the groups of processes that were killed before they could. A group that is in use has a member and stays.
 func sweep(parent string) {
@@ -85,9 +108,18 @@ func sweep(parent string) {
 // groupPrefix begins the names of groups; the number of the process and one of the group follow.
 const groupPrefix = "hozo-"
 
+// canMakeGroup tries it: what the file system seems to permit, another layer may refuse.
+func canMakeGroup(parent string) bool {
+	dir := filepath.Join(parent, groupPrefix+strconv.Itoa(os.Getpid())+"-0")
+	if unix.Mkdir(dir, 0o755) != nil {
+		return false
+	}
+	return unix.Rmdir(dir) == nil
+}
+
 // dividable returns dir if groups that are made in it have a pids controller.
 func dividable(dir string) string {
-	if unix.Access(dir, unix.W_OK) != nil {
+	if !canMakeGroup(dir) {
 		return ""
 	}
 	controllers, err := os.ReadFile(filepath.Join(dir, "cgroup.subtree_control"))
@@ -159,6 +191,14 @@ func bound(dir, file string, limit int64) error {
 		return nil
 	}
 	return os.WriteFile(filepath.Join(dir, file), strconv.AppendInt(nil, limit, 10), 0o644)
+}
+
+// directories returns where the group is, that with the number of processes first.
+func (g *controlGroup) directories() []string {
+	if g == nil {
+		return nil
+	}
+	return g.dirs
 }
 
 // enter makes the calling thread a member, in version 1.

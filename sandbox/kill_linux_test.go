@@ -243,7 +243,7 @@ func TestExitCodes(t *testing.T) {
 // TestShimThatIsKilledIsNoticed: without namespaces a command can do that where signals are not kept inside.
 func TestShimThatIsKilledIsNoticed(t *testing.T) {
 	t.Parallel()
-	s := open(t, Policy{without: layerNamespaces | layerLandlock | layerCapabilities})
+	s := open(t, Policy{without: layerNamespaces | layerLandlock | layerCapabilities | layerCgroup})
 	in, feed, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)

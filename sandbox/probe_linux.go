@@ -232,6 +232,10 @@ func probeProcesses() Protection {
 		p.Active = true
 		p.Evidence = "control groups with a pids controller can be made below this one"
 		p.Effect = "a fork bomb stops at the limit and harms nobody else"
+	case groups.bound != "":
+		p.Active = true
+		p.Evidence = "this process is in a control group of at most " + groups.bound + " processes"
+		p.Effect = "a fork bomb stops at the limit and harms nobody but its job"
 	case os.Getuid() != 0 && namespaces().available:
 		p.Active = true
 		p.Evidence = "the kernel counts the processes of each new user namespace for this account"

@@ -47,6 +47,8 @@ type Policy struct {
 	// empty means the running one. It must call Shim first of all.
 	Shim string
 
+	// showsGroup lets the process look into its control group, for the report that it makes of itself.
+	showsGroup bool
 	// without switches single layers off. Tests use it to show that a layer, and nothing else, refuses something.
 	without layer
 }

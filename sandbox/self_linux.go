@@ -3,14 +3,16 @@ package sandbox
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 )
 
 // Thread is a confined thread of this process, for whoever starts a process with pipes, arguments and an end of their
-// own. What is started on it is confined as the policy says, but for namespaces and limits, and with a parent-death
-// signal it lives no longer than the thread. Commands are for a Sandbox.
+// own. What is started on it is confined as the policy says, but for namespaces; of the limits, those of processes and
+// memory hold for all of it together if a control group can be made. With a parent-death signal it lives no longer than
+// the thread. Commands are for a Sandbox.
 type Thread struct{ starter starter }
 
 // OpenThread makes a thread. Errors are those of Open. Whoever opens a thread closes it.
@@ -19,17 +21,30 @@ func OpenThread(p Policy) (*Thread, error) {
 		return nil, err
 	}
 	t := &Thread{}
-	p.without |= layerCgroup
+	p.showsGroup = true
 	if err := t.starter.openThread(&p); err != nil {
 		return nil, wrap("open a confined thread", err)
 	}
 	return t, nil
 }
 
-// Do runs do on the thread, after what other callers run there, and returns its error.
-func (t *Thread) Do(do func() error) error { return t.starter.do(do) }
+// Start starts a command on the thread, which may take turns with other callers. It adds to the environment of a command
+// that has one, so that the process can report what bounds it.
+func (t *Thread) Start(c *exec.Cmd) error {
+	if group := t.starter.confined.group; group != nil {
+		if c.SysProcAttr == nil {
+			c.SysProcAttr = &syscall.SysProcAttr{}
+		}
+		group.begin(c.SysProcAttr)
+		if c.Env != nil {
+			c.Env = append(c.Env, groupVariable+"="+group.dirs[0])
+		}
+	}
+	return t.starter.do(c.Start)
+}
 
-// Close ends the thread, and with it what was started on it with a parent-death signal. It is called once.
+// Close ends the thread, and with it what was started on it with a parent-death signal. Nothing is started afterwards. It
+// is called once.
 func (t *Thread) Close() { t.starter.close() }
 
 // ConfineSelf confines the whole process, as a job process does for itself: files, sockets and capabilities as the policy

@@ -30,6 +30,7 @@ func TestSmokeIsolationOfTheJobProcess(t *testing.T) {
 		"tcp " + listenTCP(t),
 		"udp " + listenUDP(t),
 		"unix " + listenUnix(t, filepath.Join(p.dir, "socket")),
+		"report " + ProtectionProcesses,
 		"run " + p.dir + " echo inner; echo x > file; cat /etc/passwd " + filepath.Join(p.outside, "secret") + " 2>/dev/null",
 	}, "\n")
 	want := map[string]bool{ // what succeeds
@@ -48,12 +49,13 @@ func TestSmokeIsolationOfTheJobProcess(t *testing.T) {
 				if result != `1 "inner\n"` {
 					t.Errorf("a command inside: %s", result)
 				}
+			case word == "report":
 			case word == "signal" && landlockABI() < abiScope:
 			case (want[order] || want[word]) != (result == "<nil>"):
 				t.Errorf("%s: %s", order, result)
 			}
 		}
-		if n := strings.Count(string(out), "\n"); n != 14 {
+		if n := strings.Count(string(out), "\n"); n != 15 {
 			t.Errorf("%d lines:\n%s", n, out)
 		}
 	}
@@ -70,15 +72,19 @@ func TestSmokeIsolationOfTheJobProcess(t *testing.T) {
 		}
 		defer thread.Close()
 		c := exec.Command(p.self, "threaded")
+		c.Env = []string{"A=1"}
 		c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 		c.Stdin = strings.NewReader(orders)
 		var out strings.Builder
 		c.Stdout, c.Stderr = &out, &out
-		if err := thread.Do(c.Start); err != nil {
+		if err := thread.Start(c); err != nil {
 			t.Fatal(err)
 		}
 		err = c.Wait()
 		check(t, []byte(out.String()), err)
+		if Probe().Has(ProtectionProcesses) && !strings.Contains(out.String(), "report "+ProtectionProcesses+": true ") {
+			t.Errorf("the process does not know what bounds it:\n%s", out.String())
+		}
 	})
 }
 
@@ -88,7 +94,7 @@ func TestConfinedThreadLeavesTheOthersAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := thread.Do(func() error { _, err := os.ReadFile("/etc/passwd"); return err }); err == nil && landlockABI() > 0 {
+	if err := thread.starter.do(func() error { _, err := os.ReadFile("/etc/passwd"); return err }); err == nil && landlockABI() > 0 {
 		t.Error("the thread reads the accounts")
 	}
 	thread.Close()
@@ -115,8 +121,11 @@ func TestJobProcessHuntsWithoutNamespaces(t *testing.T) {
 	c.Stdin = strings.NewReader("shim " + p.dir + " (setsid sleep " + number + " &); echo inner; exit 4")
 	var out strings.Builder
 	c.Stdout, c.Stderr = &out, &out
-	if err := thread.Do(c.Run); err != nil {
-		t.Errorf("%v", err)
+	if err := thread.Start(c); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Wait(); err != nil {
+		t.Error(err)
 	}
 	thread.Close()
 	if !strings.HasSuffix(out.String(), ": 4 \"inner\\n\"\n") {
@@ -124,8 +133,5 @@ func TestJobProcessHuntsWithoutNamespaces(t *testing.T) {
 	}
 	if left := sleepers(number); len(left) > 0 {
 		t.Errorf("processes %v are left", left)
-	}
-	if err := thread.Do(func() error { return nil }); err != errClosed {
-		t.Errorf("a closed thread: %v", err)
 	}
 }

@@ -19,26 +19,35 @@ type confinement struct {
 // out: Probe reports it.
 func prepare(p *Policy) (*confinement, error) {
 	c := &confinement{}
-	if !p.Unconfined {
-		c.dropCapabilities = p.uses(layerCapabilities)
-		if p.uses(layerLandlock) && landlockABI() > 0 {
-			rules, err := newRuleset(p)
-			if err != nil {
-				return nil, err
-			}
-			c.rules = rules
-		}
-		if p.uses(layerSeccomp) && seccompAvailable() {
-			c.calls = newFilter(p)
-		}
-	}
 	if p.uses(layerCgroup) {
 		group, err := newControlGroup(p.Limits.withDefaults())
+		if err != nil {
+			return nil, err
+		}
+		c.group = group
+	}
+	if p.Unconfined {
+		return c, nil
+	}
+	c.dropCapabilities = p.uses(layerCapabilities)
+	if p.uses(layerLandlock) && landlockABI() > 0 {
+		rules, err := newRuleset(p)
 		if err != nil {
 			c.close()
 			return nil, err
 		}
-		c.group = group
+		c.rules = rules
+		if p.showsGroup {
+			for _, dir := range c.group.directories() {
+				if err := rules.allow(dir, rightsRead); err != nil {
+					c.close()
+					return nil, err
+				}
+			}
+		}
+	}
+	if p.uses(layerSeccomp) && seccompAvailable() {
+		c.calls = newFilter(p)
 	}
 	return c, nil
 }
