@@ -64,7 +64,7 @@ func (e *Exporter) add(encoded []byte) {
 	}
 }
 
-// take returns the next batch and its size in bytes.
+// take removes the next batch from the queue.
 func (e *Exporter) take() [][]byte {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -109,10 +109,10 @@ func (e *Exporter) work(ctx context.Context) {
 func (e *Exporter) sendSpans(ctx context.Context) {
 	for batch := e.take(); len(batch) > 0; batch = e.take() {
 		lost, err := e.post(ctx, e.settings.traces, envelope(e.resource, e.scope, e.settings.names.schemaURL, batch))
-		if err != nil {
+		if err != nil && lost == 0 {
 			lost = int64(len(batch))
 		}
-		lost = min(max(lost, 0), int64(len(batch)))
+		lost = min(lost, int64(len(batch)))
 		e.count(err, func(s *Stats) {
 			s.Sent += int64(len(batch)) - lost
 			s.Dropped += lost
@@ -128,9 +128,9 @@ func (e *Exporter) sendMetrics(ctx context.Context) {
 	if len(items) == 0 {
 		return
 	}
-	lost, err := e.post(ctx, e.settings.metrics, envelope(e.resource, e.scope, e.settings.names.schemaURL, items))
+	_, err := e.post(ctx, e.settings.metrics, envelope(e.resource, e.scope, e.settings.names.schemaURL, items))
 	e.count(err, func(s *Stats) {
-		if err != nil || lost > 0 {
+		if err != nil {
 			s.FailedMetricReports++
 			return
 		}
@@ -158,7 +158,7 @@ func (e *Exporter) isClosing() bool {
 }
 
 // post sends one request until it is taken, refused for good or out of time. An exporter that is being closed tries once.
-// It returns how many items the receiver says it did not take, with its words as error; the error holds no credential.
+// With an error lost is how many items the receiver says it did not take, 0 if it took none. The error holds no credential.
 func (e *Exporter) post(ctx context.Context, to *endpoint, body []byte) (lost int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, to.timeout)
 	defer cancel()
