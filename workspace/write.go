@@ -152,6 +152,8 @@ func (w *Workspace) explainOutput(p string, s spot, err error) *PathError {
 	switch {
 	case w.escapes != nil && errors.Is(cause, w.escapes):
 		return fail(CodeLinkOut, p, "a directory of this path is a link that leads out of the output directory; choose another path")
+	case errors.Is(cause, fs.ErrNotExist) && s.entry.removed():
+		return fail(CodeNotFound, p, "the output directory was removed or renamed while the job ran")
 	case errors.Is(cause, fs.ErrNotExist):
 		e := fail(CodeNotFound, p, "there is no such file in the output directory")
 		if dir, name, _ := s.entry.firstMissing(s.rel); name != "" {
@@ -166,6 +168,12 @@ func (w *Workspace) explainOutput(p string, s spot, err error) *PathError {
 		return fail(CodeLinkLoop, p, "a directory of this path is a link that leads back to itself")
 	}
 	return explainSystem(p, cause)
+}
+
+// removed reports whether the directory of e, which stays open, is no longer where it was.
+func (e *entry) removed() bool {
+	_, err := os.Stat(e.real)
+	return errors.Is(err, fs.ErrNotExist)
 }
 
 // content reads the whole file of t.

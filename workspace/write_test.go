@@ -46,6 +46,24 @@ func TestWriteCreatesAndReplaces(t *testing.T) {
 	noTemporaryFiles(t, tr.out)
 }
 
+func TestWritesToARemovedOutputDirectorySaySo(t *testing.T) {
+	t.Parallel()
+	tr := plant(t)
+	w := tr.open(t)
+	if err := os.RemoveAll(tr.out); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"a.md", "b/c.md"} {
+		if _, err := w.WriteFile(path, nil); err == nil || !strings.Contains(err.Error(), "the output directory was removed") {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	if _, err := w.EditFile("a.md", func(before []byte) ([]byte, error) { return before, nil }); err == nil ||
+		!strings.Contains(err.Error(), "the output directory was removed") {
+		t.Errorf("edit: %v", err)
+	}
+}
+
 func noTemporaryFiles(t *testing.T, dir string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(p string, _ fs.DirEntry, err error) error {

@@ -99,6 +99,9 @@ type findings struct {
 
 // add reports a finding at m. The pointer names the place inside the frontmatter; hint may be empty.
 func (f findings) add(code, pointer string, m mark, hint, message string) {
+	if m == (mark{}) && f.path != "" {
+		m = mark{1, 1} // what is wrong with a whole file is shown at its beginning
+	}
 	*f.list = append(*f.list, problem.Problem{
 		Code: code, Pointer: pointer, Path: f.path, Line: m.line, Column: m.column, Message: message, Hint: hint,
 	})

@@ -50,6 +50,7 @@ const openFlags = os.O_RDONLY | syscall.O_NONBLOCK
 var (
 	errNotRegular = errors.New("it is not a regular file")
 	errTooLarge   = errors.New("it is too large")
+	errLinkOut    = errors.New("it is a link that leads out of the package")
 )
 
 // readRegular reads what open opens if that is a regular file of at most limit bytes. The bytes read are counted, not
@@ -85,7 +86,7 @@ func unreadable(path string, err error, list *problem.List) {
 		code, hint = CodeFileMissing, "check the path"
 	case errors.Is(err, errTooLarge):
 		code = CodeFileTooLarge
-	case errors.Is(err, errNotRegular):
+	case errors.Is(err, errNotRegular), errors.Is(err, errLinkOut):
 		hint = "a package holds regular files only"
 	}
 	// The path is in the finding already; of the error only its cause is news.
@@ -125,7 +126,7 @@ func readSkills(dir string, files map[string][]byte, list *problem.List) {
 func readSkill(root *os.Root, folder string, files map[string][]byte, list *problem.List) {
 	entries, err := readDir(root, folder)
 	if err != nil {
-		unreadable(folder, err, list)
+		unreadable(folder, linkOut(root, folder, err), list)
 		return
 	}
 	if !slices.Contains(entries, SkillFile) {
@@ -139,11 +140,22 @@ func readSkill(root *os.Root, folder string, files map[string][]byte, list *prob
 		}
 		data, err := readRegular(func() (*os.File, error) { return root.OpenFile(path, openFlags, 0) }, MaxFrontmatter+MaxSkill+1024)
 		if err != nil {
-			unreadable(path, err, list)
+			unreadable(path, linkOut(root, path, err), list)
 			continue
 		}
 		files[path] = data
 	}
+}
+
+// linkOut returns errLinkOut if path is a link that root did not follow, else err as it is.
+func linkOut(root *os.Root, path string, err error) error {
+	if _, system := errors.AsType[syscall.Errno](err); system || errors.Is(err, errNotRegular) || errors.Is(err, errTooLarge) {
+		return err
+	}
+	if stat, failed := root.Lstat(path); failed == nil && stat.Mode()&fs.ModeSymlink != 0 {
+		return errLinkOut
+	}
+	return err
 }
 
 // readDir returns the sorted names in a directory, without those that begin with a dot.

@@ -55,9 +55,9 @@ func TestParseFileNamesThePlace(t *testing.T) {
 	})
 	_, list := ParseFile(filepath.Join(dir, "inventory.md"))
 	want := []place{
-		{CodeFileUnexpected, filepath.Join(dir, "skills/counting/run.sh"), 0, 0},
-		{CodeFileUnreadable, filepath.Join(dir, "skills/README.md"), 0, 0},
-		{CodeFileMissing, filepath.Join(dir, "skills/empty"), 0, 0},
+		{CodeFileUnexpected, filepath.Join(dir, "skills/counting/run.sh"), 1, 1},
+		{CodeFileUnreadable, filepath.Join(dir, "skills/README.md"), 1, 1},
+		{CodeFileMissing, filepath.Join(dir, "skills/empty"), 1, 1},
 		{CodeVersionInvalid, filepath.Join(dir, "inventory.md"), 4, 10},
 		{CodeNameMismatch, filepath.Join(dir, "skills/counting/SKILL.md"), 2, 7},
 	}
@@ -87,7 +87,7 @@ func TestParseFileThatCannotBeRead(t *testing.T) {
 	} {
 		path := filepath.Join(dir, filepath.FromSlash(name))
 		pkg, list := ParseFile(path)
-		if diff := cmp.Diff([]place{{code, path, 0, 0}}, places(list)); diff != "" || pkg != nil {
+		if diff := cmp.Diff([]place{{code, path, 1, 1}}, places(list)); diff != "" || pkg != nil {
 			t.Errorf("%s: package %v, %s", name, pkg, diff)
 		}
 	}

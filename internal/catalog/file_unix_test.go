@@ -5,6 +5,7 @@ package catalog
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -29,12 +30,17 @@ func TestParseFileRefusesPipesAndLinksThatLeave(t *testing.T) {
 	}
 	pkg, list := ParseFile(filepath.Join(dir, "inventory.md"))
 	want := []place{
-		{CodeFileUnreadable, filepath.Join(dir, "skills/counting/SKILL.md"), 0, 0},
-		{CodeFileUnreadable, filepath.Join(dir, "skills/linked"), 0, 0},
-		{CodeFileUnreadable, filepath.Join(dir, "skills/pipe/SKILL.md"), 0, 0},
+		{CodeFileUnreadable, filepath.Join(dir, "skills/counting/SKILL.md"), 1, 1},
+		{CodeFileUnreadable, filepath.Join(dir, "skills/linked"), 1, 1},
+		{CodeFileUnreadable, filepath.Join(dir, "skills/pipe/SKILL.md"), 1, 1},
 	}
 	if diff := cmp.Diff(want, places(list)); diff != "" || len(pkg.Skills) != 0 {
 		t.Errorf("%s\n%v", diff, list)
+	}
+	for i, says := range []string{"a link that leads out of the package", "a link that leads out of the package", "not a regular file"} {
+		if !strings.Contains(list[i].Message, says) {
+			t.Errorf("%v, want it to say %q", list[i], says)
+		}
 	}
 }
 
@@ -45,7 +51,7 @@ func TestParseFileRefusesAPipeAsAgentFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, list := ParseFile(path)
-	if diff := cmp.Diff([]place{{CodeFileUnreadable, path, 0, 0}}, places(list)); diff != "" {
+	if diff := cmp.Diff([]place{{CodeFileUnreadable, path, 1, 1}}, places(list)); diff != "" {
 		t.Error(diff)
 	}
 }

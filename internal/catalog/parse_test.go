@@ -158,6 +158,7 @@ func TestParsePackageFindings(t *testing.T) {
 		"frontmatter is a list":         {"---\n- a\n---\nbody\n", []place{{CodeFrontmatterInvalid, "inventory.md", 2, 1}}},
 		"empty body":                    {"---\nname: inventory\ndescription: d\n---\n \n", []place{{CodeBodyEmpty, "inventory.md", 5, 1}}},
 		"tab indent":                    {minimal("metadata:\n\tx: y\n"), []place{{CodeFrontmatterInvalid, "inventory.md", 5, 1}}},
+		"tab before a key":              {"---\nname: inventory\n\tdescription: d\n---\nbody\n", []place{{CodeFrontmatterInvalid, "inventory.md", 3, 1}}},
 		"second document":               {minimal("--- other\n"), []place{{CodeFrontmatterInvalid, "inventory.md", 4, 1}}},
 		"text after a document end":     {minimal("...\nname: other\n"), []place{{CodeFrontmatterInvalid, "inventory.md", 4, 1}}},
 		"directive":                     {"---\n%YAML 1.1\nname: inventory\n---\nbody\n", []place{{CodeFrontmatterInvalid, "inventory.md", 3, 1}}},
@@ -259,6 +260,7 @@ func TestFindingsHelp(t *testing.T) {
 		"version":            {"version: 1.10\n", "not 1.10"},
 		"nested key":         {"x-budget: {maxStep: 1}\n", "did you mean maxSteps?"},
 		"tab":                {"metadata:\n\ta: b\n", "not tabs"},
+		"no value":           {"thinking:\n", "an empty value"},
 		"thinking in a list": {"thinking: [low]\n", "off, minimal, low"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -283,20 +285,20 @@ func TestParsePackageSkills(t *testing.T) {
 		want          []place
 	}{
 		"name differs from folder":  {"skills/sums/SKILL.md", skill, []place{{CodeNameMismatch, "skills/sums/SKILL.md", 2, 7}}},
-		"bad folder name":           {"skills/a_b/SKILL.md", "---\nname: a_b\ndescription: d\n---\nx\n", []place{{CodeNameInvalid, "skills/a_b/SKILL.md", 2, 7}, {CodeSkillInvalid, "skills/a_b/SKILL.md", 0, 0}}},
+		"bad folder name":           {"skills/a_b/SKILL.md", "---\nname: a_b\ndescription: d\n---\nx\n", []place{{CodeNameInvalid, "skills/a_b/SKILL.md", 2, 7}, {CodeSkillInvalid, "skills/a_b/SKILL.md", 1, 1}}},
 		"no frontmatter":            {"skills/counting/SKILL.md", "text\n", []place{{CodeFrontmatterMissing, "skills/counting/SKILL.md", 1, 1}}},
 		"unknown key":               {"skills/counting/SKILL.md", "---\nname: counting\ndescription: d\nlicense: x\n---\nb\n", []place{{CodeKeyUnknown, "skills/counting/SKILL.md", 4, 1}}},
 		"nothing at all":            {"skills/counting/SKILL.md", "---\n---\n", []place{{CodeNameInvalid, "skills/counting/SKILL.md", 2, 1}, {CodeDescriptionMissing, "skills/counting/SKILL.md", 2, 1}, {CodeBodyEmpty, "skills/counting/SKILL.md", 3, 1}}},
 		"too large":                 {"skills/counting/SKILL.md", skill + strings.Repeat("x", MaxSkill), []place{{CodeFileTooLarge, "skills/counting/SKILL.md", 5, 1}}},
 		"shared and local at once":  {"skills/shared/SKILL.md", "---\nname: shared\ndescription: d\n---\nb\n", []place{{CodeSkillDuplicate, "inventory.md", 4, 10}}},
-		"file name in lower case":   {"skills/counting/skill.md", skill, []place{{CodeFileUnexpected, "skills/counting/skill.md", 0, 0}}},
-		"script beside the skill":   {"skills/counting/run.sh", "x", []place{{CodeFileUnexpected, "skills/counting/run.sh", 0, 0}}},
-		"second agent file":         {"other.md", minimal(""), []place{{CodeFileUnexpected, "other.md", 0, 0}}},
-		"path that leaves":          {"skills/../../x/SKILL.md", "x", []place{{CodePathUnsafe, "skills/../../x/SKILL.md", 0, 0}}},
-		"absolute path":             {"/etc/passwd", "x", []place{{CodePathUnsafe, "/etc/passwd", 0, 0}}},
-		"drive letter":              {"C:x.md", "x", []place{{CodePathUnsafe, "C:x.md", 0, 0}}},
-		"backslash":                 {"..\\x", "x", []place{{CodePathUnsafe, "..\\x", 0, 0}}},
-		"NUL in the name":           {"a\x00b", "x", []place{{CodePathUnsafe, "a\x00b", 0, 0}}},
+		"file name in lower case":   {"skills/counting/skill.md", skill, []place{{CodeFileUnexpected, "skills/counting/skill.md", 1, 1}}},
+		"script beside the skill":   {"skills/counting/run.sh", "x", []place{{CodeFileUnexpected, "skills/counting/run.sh", 1, 1}}},
+		"second agent file":         {"other.md", minimal(""), []place{{CodeFileUnexpected, "other.md", 1, 1}}},
+		"path that leaves":          {"skills/../../x/SKILL.md", "x", []place{{CodePathUnsafe, "skills/../../x/SKILL.md", 1, 1}}},
+		"absolute path":             {"/etc/passwd", "x", []place{{CodePathUnsafe, "/etc/passwd", 1, 1}}},
+		"drive letter":              {"C:x.md", "x", []place{{CodePathUnsafe, "C:x.md", 1, 1}}},
+		"backslash":                 {"..\\x", "x", []place{{CodePathUnsafe, "..\\x", 1, 1}}},
+		"NUL in the name":           {"a\x00b", "x", []place{{CodePathUnsafe, "a\x00b", 1, 1}}},
 		"twin that differs by case": {"INVENTORY.md", minimal(""), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -339,7 +341,7 @@ func TestParsePackageBoundsTheNumberOfSkillsAndTheWhole(t *testing.T) {
 		files["skills/"+name+"/SKILL.md"] = []byte("---\nname: " + name + "\ndescription: d\n---\n" + strings.Repeat("x", MaxSkill-100))
 	}
 	_, list := ParsePackage(files)
-	want := []place{{CodeFileTooLarge, "", 0, 0}, {CodeFileTooLarge, "skills", 0, 0}}
+	want := []place{{CodeFileTooLarge, "", 0, 0}, {CodeFileTooLarge, "skills", 1, 1}}
 	if diff := cmp.Diff(want, places(list)); diff != "" {
 		t.Error(diff)
 	}
@@ -362,7 +364,7 @@ func TestFindingsAreInOrder(t *testing.T) {
 	})
 	want := []place{
 		{CodeKeyUnknown, "inventory.md", 2, 1}, {CodeDescriptionMissing, "inventory.md", 2, 1}, {CodeVersionInvalid, "inventory.md", 4, 10},
-		{CodeBodyEmpty, "inventory.md", 6, 1}, {CodeFileUnexpected, "a.txt", 0, 0},
+		{CodeBodyEmpty, "inventory.md", 6, 1}, {CodeFileUnexpected, "a.txt", 1, 1},
 		{CodeNameMismatch, "skills/counting/SKILL.md", 2, 7}, {CodeDescriptionMissing, "skills/counting/SKILL.md", 2, 1},
 	}
 	if diff := cmp.Diff(want[:1], places(list)[:1]); diff != "" {

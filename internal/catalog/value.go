@@ -22,7 +22,7 @@ const (
 
 // String returns the kind with its article, for messages.
 func (k kind) String() string {
-	return [...]string{"no value", "text", "a number", "a boolean", "a list", "a mapping"}[k]
+	return [...]string{"an empty value", "text", "a number", "a boolean", "a list", "a mapping"}[k]
 }
 
 // value is one node of a frontmatter with its place.

@@ -24,8 +24,8 @@ func readFront(d document, f findings) (value, bool) {
 		node, err = decode(lines)
 	}
 	if err != nil {
-		line, text := yamlError(err)
-		f.add(CodeFrontmatterInvalid, "", mark{line, 1}, yamlHint(text), "the frontmatter is not valid YAML: "+text)
+		at, text := yamlError(err, lines)
+		f.add(CodeFrontmatterInvalid, "", at, yamlHint(text), "the frontmatter is not valid YAML: "+text)
 		return value{}, false
 	}
 	if node == nil {
@@ -106,9 +106,24 @@ func excerpt(s string) string {
 	return strings.ToValidUTF8(s[:most], "") + "…"
 }
 
-// yamlError divides an error of the YAML library into the line and the rest.
-func yamlError(err error) (int, string) {
-	text := strings.TrimPrefix(err.Error(), "yaml: ")
+// yamlError divides an error of the YAML library into its place and the rest. Where the library names the beginning of
+// what it was reading, but a tab is the fault, the place is that of the tab.
+func yamlError(err error, lines []string) (mark, string) {
+	line, text := yamlLine(strings.TrimPrefix(err.Error(), "yaml: "))
+	if !strings.Contains(text, "tab character") {
+		return mark{line, 1}, text
+	}
+	for i := max(line-2, 0); i < len(lines); i++ {
+		indent := lines[i][:len(lines[i])-len(strings.TrimLeft(lines[i], " \t"))]
+		if tab := strings.IndexByte(indent, '\t'); tab >= 0 {
+			return mark{i + 2, tab + 1}, text
+		}
+	}
+	return mark{line, 1}, text
+}
+
+// yamlLine takes the number of the line off a text of the YAML library.
+func yamlLine(text string) (int, string) {
 	if rest, ok := strings.CutPrefix(text, "line "); ok {
 		if number, after, ok := strings.Cut(rest, ": "); ok {
 			if line, err := strconv.Atoi(number); err == nil {
@@ -124,7 +139,7 @@ func yamlHint(text string) string {
 	switch {
 	case strings.Contains(text, "mapping values are not allowed"):
 		return "a value that holds a colon and a blank must be in quotes"
-	case strings.Contains(text, "cannot start any token"):
+	case strings.Contains(text, "cannot start any token"), strings.Contains(text, "tab character"):
 		return "indent with blanks, not tabs; a value that begins with @, ` or % must be in quotes"
 	case strings.Contains(text, "expected <block end>"), strings.Contains(text, "could not find expected ':'"):
 		return "check the indentation and the quotes around this line"

@@ -118,7 +118,7 @@ func (n notice) appendTo(text string) string {
 func formatSize(n int64) string {
 	switch {
 	case n < 1<<10:
-		return fmt.Sprintf("%d bytes", n)
+		return plural(n, "byte")
 	case n < 1<<20:
 		return fmt.Sprintf("%.1f KB", float64(n)/(1<<10))
 	case n < 1<<30:

@@ -69,7 +69,7 @@ func runList(ctx context.Context, env *tool.Env, a listArguments) tool.Result {
 	case ctx.Err() != nil:
 		return cancelled()
 	case err != nil:
-		return tool.Errorf("%q could not be listed", workspace.Escape(dir.Display))
+		return tool.Errorf("%q could not be listed: %v", workspace.Escape(dir.Display), cause(err))
 	}
 	text, shown := listText(dir, names)
 	switch {
@@ -84,6 +84,14 @@ func runList(ctx context.Context, env *tool.Env, a listArguments) tool.Result {
 		Text:    remarks.appendTo(text),
 		Summary: fmt.Sprintf("%s, %s", workspace.Escape(dir.Display), plural(int64(total), "name")),
 	}
+}
+
+// cause returns err without the path that an error of the operating system carries, which is none of the model's.
+func cause(err error) error {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return e.Err
+	}
+	return err
 }
 
 // listEntries lists a directory that is not readable itself but leads to what is.

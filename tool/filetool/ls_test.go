@@ -131,6 +131,18 @@ func TestListSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
+func TestListOfADirectoryThatIsGoneNamesTheCause(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	if err := os.RemoveAll(d.src); err != nil {
+		t.Fatal(err)
+	}
+	got := d.call(t, newList(), args{"path": "src"})
+	if !got.IsError || !strings.Contains(got.Text, "no such file or directory") || strings.Contains(got.Text, d.src) {
+		t.Errorf("got %q, want the cause without the place on this machine", got.Text)
+	}
+}
+
 // TestListHoldsFewNamesOfALargeDirectory is not parallel, since it measures memory.
 func TestListHoldsFewNamesOfALargeDirectory(t *testing.T) {
 	d := newDesk(t)
