@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -186,7 +187,12 @@ func (s *session) do(ctx context.Context, m *callMessage, c *record) {
 	if ctx.Err() != nil {
 		return
 	}
-	a := s.answer(m.ID, m.Tool, s.nested(ctx, m.Tool, m.Arguments))
+	// The child was told what there is; that it asks for nothing else is not taken on trust.
+	r := tool.Errorf("%s cannot be called from a script", c.tool)
+	if slices.Contains(s.callees, m.Tool) {
+		r = s.nested(ctx, m.Tool, m.Arguments)
+	}
+	a := s.answer(m.ID, m.Tool, r)
 	if ctx.Err() != nil {
 		return
 	}
