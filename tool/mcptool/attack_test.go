@@ -344,3 +344,79 @@ func TestHeadersAndLogsOfTheProgram(t *testing.T) {
 		t.Errorf("requests = %v", f.seen())
 	}
 }
+
+// TestStrangeAnswersDoNoHarm lets a server answer each kind of request with every kind of value.
+func TestStrangeAnswersDoNoHarm(t *testing.T) {
+	t.Parallel()
+	values := []string{"null", "[]", "7", `"text"`, "{}", "true", `{"tools":7}`, `{"tools":[null,7,"x",[]]}`, `{"tools":[{}]}`, `{"tools":[{"name":7}]}`,
+		`{"tools":[{"name":"look","annotations":[]}]}`, `{"tools":[{"name":"look","inputSchema":7,"annotations":{"readOnlyHint":true}}],"nextCursor":{}}`,
+		`{"content":null}`, `{"content":[null]}`, `{"content":{}}`, `{"content":[{}]}`, `{"content":[{"type":"image"}]}`, `{"content":[{"type":"resource"}]}`,
+		`{"content":[{"type":"image","data":"%%%","mimeType":"image/png"}]}`, `{"inputRequests":{"a":{"method":"x/y"}}}`, `{"resultType":7}`, `{"isError":true}`,
+		`{"protocolVersion":7}`, `{"protocolVersion":"2025-11-25","capabilities":null,"serverInfo":null}`, `{"capabilities":{"tools":[]}}`,
+		`{"supportedVersions":[null],"resultType":"x"}`, `{"supportedVersions":["2026-07-28"],"capabilities":null}`}
+	for _, method := range []string{"server/discover", "initialize", "tools/list", "tools/call"} {
+		for _, value := range values {
+			f := &fake{before: func(w http.ResponseWriter, _ *http.Request, m message) bool {
+				if m.Method == method {
+					reply(w, m, value)
+				}
+				return m.Method == method
+			}}
+			c := one(listen(t, f))
+			c.Deadline = time.Minute
+			s, _ := connect(t, c)
+			for _, tl := range s.Tools() {
+				if got := tl.Run(t.Context(), nil, []byte(`{}`)); len(got.Text) > 1000 {
+					t.Errorf("%s answered by %s: %v", method, value, got)
+				}
+			}
+		}
+	}
+}
+
+// TestStrangeMessagesInAStreamDoNoHarm covers messages beside the answer that no honest server sends.
+func TestStrangeMessagesInAStreamDoNoHarm(t *testing.T) {
+	t.Parallel()
+	for _, extra := range []string{
+		`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":{"a":1},"progress":1}}`,
+		`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":[1],"progress":1}}`,
+		`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":7,"progress":"x"}}`,
+		`{"jsonrpc":"2.0","method":"notifications/progress"}`, `{"jsonrpc":"2.0","method":"notifications/progress","params":null}`,
+		`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":{}}}`, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`,
+		`{"jsonrpc":"2.0","id":null,"result":{}}`, `{"jsonrpc":"2.0","method":""}`, `{"jsonrpc":"2.0","method":"notifications/elicitation/complete","params":{"elicitationId":"x"}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"ping"}`, `{"jsonrpc":"2.0","id":"1","method":"ping","params":{}}`,
+	} {
+		first := true
+		f := &fake{}
+		f.onCall = func(w http.ResponseWriter, _ *http.Request, m message) {
+			if !first {
+				reply(w, m, done)
+				return
+			}
+			first = false
+			w.Header().Set("Content-Type", "text/event-stream")
+			fmt.Fprintf(w, "data: %s\n\ndata: {\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":%s}\n\n", extra, m.ID, done)
+		}
+		s, _ := connect(t, one(listen(t, f)))
+		// Either the message is ignored or the session is opened again; the result is the same.
+		if got := call(t.Context(), t, s, "mcp__docs__look", `{}`); got.Text != "done" {
+			t.Errorf("%s: %+v", extra, got)
+		}
+	}
+}
+
+// TestAServerThatDoesNotLetGoIsLeft covers a server that never answers the end of a session.
+func TestAServerThatDoesNotLetGoIsLeft(t *testing.T) {
+	t.Parallel()
+	released := make(chan struct{})
+	f := &fake{before: func(_ http.ResponseWriter, r *http.Request, _ message) bool {
+		if r.Method == http.MethodDelete {
+			<-r.Context().Done()
+			close(released)
+		}
+		return r.Method == http.MethodDelete
+	}}
+	s, _ := connect(t, one(listen(t, f)))
+	s.Close()
+	<-released
+}

@@ -406,6 +406,31 @@ func TestTheTraceReachesTheServer(t *testing.T) {
 	}
 }
 
+// TestACallThatTheServerRefusesUnreadIsSentAgain covers the one error by which a server asks for a repeat: the headers did
+// not match its definition, so the list has to be read again.
+func TestACallThatTheServerRefusesUnreadIsSentAgain(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		refusals, calls int
+		want            string
+	}{"once": {1, 2, "done"}, "always": {100, 2, "error -32020"}} {
+		n := 0
+		f := &fake{onCall: func(w http.ResponseWriter, _ *http.Request, m message) {
+			if n++; n <= c.refusals {
+				w.WriteHeader(http.StatusBadRequest)
+				replyError(w, m, -32020, "header mismatch")
+				return
+			}
+			reply(w, m, done)
+		}}
+		s, _ := connect(t, one(listen(t, f), allowed("change")))
+		got := call(t.Context(), t, s, "mcp__docs__change", `{}`)
+		if !strings.Contains(got.Text, c.want) || n != c.calls || f.count("POST tools/list") != 2 {
+			t.Errorf("%s: %+v, requests = %v", name, got, f.seen())
+		}
+	}
+}
+
 // inMemoryFailing is a configuration whose dialer fails once down is set; connections that are open are cut then.
 func inMemoryFailing(t *testing.T, f *fake, down *atomic.Bool) mcptool.Config {
 	t.Helper()

@@ -18,7 +18,8 @@ import (
 const maxDescription = 8 << 10
 
 // DefinitionHash returns the hash by which a tool is pinned: SHA-256, in hexadecimal, over the RFC 8785 form of name,
-// description, inputSchema and annotations of a tool as a server lists it. What is absent counts like its default.
+// description, inputSchema and annotations of a tool as a server lists it. An absent description is empty; of the
+// annotations, readOnlyHint and idempotentHint are false when absent, the others are left out.
 func DefinitionHash(definition json.RawMessage) (string, error) {
 	var t mcp.Tool
 	if err := json.Unmarshal(definition, &t); err != nil {
@@ -28,9 +29,19 @@ func DefinitionHash(definition json.RawMessage) (string, error) {
 }
 
 func definitionHash(t *mcp.Tool) (string, error) {
-	annotations := t.Annotations
-	if annotations == nil {
-		annotations = &mcp.ToolAnnotations{}
+	given := t.Annotations
+	if given == nil {
+		given = &mcp.ToolAnnotations{}
+	}
+	annotations := map[string]any{"readOnlyHint": given.ReadOnlyHint, "idempotentHint": given.IdempotentHint}
+	if given.Title != "" {
+		annotations["title"] = given.Title
+	}
+	if given.DestructiveHint != nil {
+		annotations["destructiveHint"] = *given.DestructiveHint
+	}
+	if given.OpenWorldHint != nil {
+		annotations["openWorldHint"] = *given.OpenWorldHint
 	}
 	raw, err := json.Marshal(map[string]any{
 		"name": t.Name, "description": t.Description, "inputSchema": t.InputSchema, "annotations": annotations,

@@ -1,6 +1,8 @@
 package mcptool_test
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -85,6 +87,10 @@ func TestAToolThatDriftedFromItsPinIsWithheld(t *testing.T) {
 	spaced := strings.ReplaceAll(string(raw), ":", " : ")
 	if again, err := mcptool.DefinitionHash([]byte(spaced)); err != nil || again != pin {
 		t.Errorf("the hash depends on white space: %s, %v", again, err)
+	}
+	plain := `{"annotations":{"idempotentHint":false,"readOnlyHint":true},"description":"Finds pages.","inputSchema":{"properties":{"q":{"type":"string"}},"type":"object"},"name":"pinned"}`
+	if sum := sha256.Sum256([]byte(plain)); hex.EncodeToString(sum[:]) != pin {
+		t.Errorf("the hash is not that of %s", plain)
 	}
 	for name, c := range map[string]struct {
 		change func(*mcp.Tool)

@@ -125,7 +125,12 @@ func (srv *server) refuseRequests(next mcp.MethodHandler) mcp.MethodHandler {
 }
 
 func (srv *server) progress(_ context.Context, request *mcp.ProgressNotificationClientRequest) {
-	if report, ok := srv.reporters.Load(request.Params.ProgressToken); ok {
+	// Ours are texts. What a server sends may be anything, also something that cannot be a key.
+	token, ok := request.Params.ProgressToken.(string)
+	if !ok {
+		return
+	}
+	if report, known := srv.reporters.Load(token); known {
 		report.(func())()
 	}
 }
