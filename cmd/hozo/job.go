@@ -15,6 +15,7 @@ import (
 	"github.com/hozo-run/hozo/jobproc"
 	"github.com/hozo-run/hozo/kernel"
 	"github.com/hozo-run/hozo/problem"
+	"github.com/hozo-run/hozo/sandbox"
 )
 
 func (p *program) jobCommand() *cobra.Command {
@@ -56,6 +57,11 @@ aborts the job too.`,
 
 // supervisedJob is the job process of hozo run and of everything else that starts jobs through package jobproc.
 func (p *program) supervisedJob(o *operator, parent string) error {
+	if o.sandbox != sandboxNone {
+		if err := sandbox.Harden(); err != nil {
+			return err
+		}
+	}
 	rt, err := newKernel(o)
 	if err != nil {
 		return err

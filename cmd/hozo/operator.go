@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/hozo-run/hozo/kernel"
+	"github.com/hozo-run/hozo/kernel/hostlender"
 	"github.com/hozo-run/hozo/kernel/mcplender"
 	"github.com/hozo-run/hozo/sandbox"
 	"github.com/hozo-run/hozo/telemetry"
@@ -65,7 +66,7 @@ func (o *operator) arguments() []string {
 func (o *operator) apply(config *kernel.Config) {
 	config.Processes = &kernel.ProcessPolicy{Network: o.shellNetwork, Unconfined: o.sandbox == sandboxNone}
 	config.Lenders = append(config.Lenders, mcplender.New(mcplender.Options{AllowPrivate: o.privateMCP, Version: programVersion(),
-		TraceParent: telemetry.TraceParent}))
+		TraceParent: telemetry.TraceParent}), hostlender.New(programVersion()))
 	if o.noProcessTools {
 		config.Withheld = reasonFor(processTools, "this installation gives it only to agents that name it")
 	}

@@ -115,7 +115,7 @@ func (p *program) runJob(f *runFlags, spec *job.Spec, log *eventLog) (int, error
 		return notStarted, err
 	}
 	defer seen.close()
-	rt, err := jobproc.New(jobproc.Config{Logs: show, Arguments: f.operator.arguments()})
+	rt, err := jobproc.New(jobproc.Config{Logs: show, Arguments: f.operator.arguments(), Confine: f.operator.sandbox != sandboxNone})
 	if err != nil {
 		return notStarted, err
 	}

@@ -14,6 +14,9 @@ import (
 	"github.com/hozo-run/hozo/provider/scripted"
 	"github.com/hozo-run/hozo/tool"
 	"github.com/hozo-run/hozo/tool/filetool"
+	"github.com/hozo-run/hozo/tool/gittool"
+	"github.com/hozo-run/hozo/tool/scripttool"
+	"github.com/hozo-run/hozo/tool/shelltool"
 )
 
 // newKernel wires the runtime of this program: its adapters, its model table and its tools, under the operator's settings.
@@ -33,7 +36,10 @@ func newKernel(o *operator) (*kernel.Runtime, error) {
 }
 
 // newTools returns the tools in the order in which models are offered them.
-func newTools(*operator) (*tool.Registry, error) { return tool.NewRegistry(filetool.Tools()...) }
+func newTools(o *operator) (*tool.Registry, error) {
+	return tool.NewRegistry(append(filetool.Tools(),
+		shelltool.New(shelltool.Options{}), gittool.New(gittool.Options{Writes: o.gitWrites}), scripttool.New(scripttool.Options{}))...)
+}
 
 func adapters() map[string]llm.Adapter {
 	return map[string]llm.Adapter{
