@@ -1,10 +1,12 @@
 package job
 
 import (
+	"bytes"
 	"reflect"
 	"strconv"
 	"strings"
 
+	"github.com/hozo-run/hozo/llm"
 	"github.com/hozo-run/hozo/problem"
 )
 
@@ -43,13 +45,27 @@ func (d *decoder) object(v reflect.Value) bool {
 	fields := d.fieldsOf(v.Type())
 	seen := make([]bool, len(fields.names))
 	meant := make([]bool, len(fields.names))
+	before := d.dec.InputOffset()
 	ok := d.members(v, fields, seen, meant)
 	for i, name := range fields.names {
-		if !seen[i] && (!ok || meant[i]) {
+		switch {
+		case seen[i]:
+		case !ok || meant[i]:
 			d.breakAt(pointerTo(d.pointer(), name))
+		case isPrice(v.Type()) && v.Field(fields.index[i]).Type() == reflect.TypeFor[llm.USD]():
+			d.push(step{name: name})
+			brace := before + int64(bytes.IndexByte(d.data[before:], '{'))
+			d.add(brace, codeRequired, `"0" says that it is free`, "must be given: an amount that is absent would count as free")
+			d.pop()
 		}
 	}
 	return ok
+}
+
+// isPrice reports whether t is a price. Its amounts have no value that means absent, so that only the document can tell
+// that one is missing.
+func isPrice(t reflect.Type) bool {
+	return t == reflect.TypeFor[llm.Price]() || t == reflect.TypeFor[llm.PriceTier]()
 }
 
 func (d *decoder) members(v reflect.Value, fields *structFields, seen, meant []bool) bool {

@@ -112,7 +112,7 @@ func TestDigestOfWhatJSONCannotCarryIsEmpty(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(goodSpec))
 	f.Add([]byte(with(f, "limits", `{"timeoutSec": 1e2, "idleTimeoutSec": 0, "maxTurns": 4.0, "maxCostUsd": "0.25"}`)))
-	f.Add([]byte(with(f, "providers/local", `{"api":"scripted","script":{"turns":[]},"models":{"m":{"price":{"inputPerMTok":"1"},"compat":{"thinkingEfforts":{"low":"x"}}}}}`)))
+	f.Add([]byte(with(f, "providers/local", `{"api":"scripted","script":{"turns":[]},"models":{"m":{"price":{"inputPerMTok":"1","outputPerMTok":"1"},"compat":{"thinkingEfforts":{"low":"x"}}}}}`)))
 	f.Add([]byte(with(f, "history", `[{"role":"assistant","parts":[{"type":"tool-call","toolCall":{"id":"1.0","name":"ls","arguments":{}}}]},{"role":"tool","parts":[{"type":"tool-result","toolResult":{"callId":"1.0","name":"ls","content":[{"type":"text","text":"a"}]}}]}]`)))
 	f.Add([]byte(with(f, "context", `[{"label":"l","data":"\ud83e\udeb5","place":"system-end","trusted":true}]`)))
 	f.Add([]byte(with(f, "metadata", `{"a": {"b": [1e308, -0, null, "\u0000"]}, "a": 2}`)))

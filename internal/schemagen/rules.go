@@ -92,7 +92,7 @@ func specRules() map[string]rule {
 			"name": said, "description": said, "effect": oneOf("read", "write", "external"),
 		}},
 		"Check": {required: []string{"id", "tool"}, fields: map[string]func(*node){"id": said, "tool": said}},
-		"MCP": {required: []string{"servers"}},
+		"MCP":   {required: []string{"servers"}},
 		"MCPServer": {required: []string{"name", "url"}, fields: map[string]func(*node){
 			"name": func(n *node) { n.MaxLength, n.Pattern = 32, "^[a-z][a-z0-9-]*$" }, "url": said,
 		}},
@@ -117,7 +117,8 @@ func specRules() map[string]rule {
 		"ModelConfig": {fields: map[string]func(*node){
 			"contextWindow": atLeastOne, "maxOutputTokens": atLeastOne, "thinkingLevels": func(n *node) { n.UniqueItems = true },
 		}},
-		"PriceTier": {required: []string{"promptAbove"}, fields: map[string]func(*node){"promptAbove": atLeastOne}},
+		"Price":     {required: []string{"inputPerMTok", "outputPerMTok"}},
+		"PriceTier": {required: []string{"promptAbove", "inputPerMTok", "outputPerMTok"}, fields: map[string]func(*node){"promptAbove": atLeastOne}},
 		"Compat": {fields: map[string]func(*node){
 			"maxTokensField": oneOf("", "max_tokens", "max_completion_tokens"),
 			"thinkingDialect": oneOf("", "none", "openai", "openrouter", "deepseek", "zai", "qwen", "qwen-chat-template", "together",
