@@ -127,10 +127,11 @@ func (l *Leaks) compare(text string) string {
 
 // excerpt is enough of the arguments for the model to find the place.
 func excerpt(text string) string {
-	if at := border(text, min(len(text), 40)); at < len(text) {
-		return text[:at] + "…"
+	const most = 40
+	if len(text) <= most {
+		return text
 	}
-	return text
+	return text[:border(text, most)] + "…"
 }
 
 // hashSet is a set of hashes other than 0, in 11 to 22 bytes each.

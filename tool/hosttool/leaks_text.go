@@ -77,7 +77,10 @@ func (s *scanner) push(letter uint64, start int) bool {
 
 // word adds one character to the word, or ends it.
 func (s *scanner) word(r rune, at int) bool {
-	lower := unicode.ToLower(r)
+	lower := r
+	if r >= 'A' && r <= 'Z' {
+		lower |= 0x20
+	}
 	switch {
 	case r >= '0' && r <= '9':
 		s.digits++
@@ -106,6 +109,14 @@ func (s *scanner) word(r rune, at int) bool {
 
 // folded returns the letter or digit that r stands for in a comparison, 0 if it does not count.
 func folded(r rune) uint64 {
+	switch {
+	case r >= 'a' && r <= 'z', r >= '0' && r <= '9':
+		return uint64(r) + 1
+	case r >= 'A' && r <= 'Z':
+		return uint64(r|0x20) + 1
+	case r < 0x80:
+		return 0
+	}
 	if r >= 0xff01 && r <= 0xff5e { // the wide forms of ASCII
 		r -= 0xfee0
 	}
@@ -134,6 +145,9 @@ func mix(x uint64) uint64 {
 
 // texts returns the values of a JSON text that are written with letters or digits, and the keys of its objects.
 func texts(document json.RawMessage) (values, keys []string, err error) {
+	if !json.Valid(document) {
+		return nil, nil, errors.New("not valid JSON")
+	}
 	decoder := json.NewDecoder(bytes.NewReader(document))
 	decoder.UseNumber()
 	var inObject []bool // whether each level around is an object
