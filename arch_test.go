@@ -155,7 +155,7 @@ func arrows() []arrow {
 		{"kernel/hostlender", []string{"kernel", "job", "tool", "tool/hosttool", "problem"}},
 		{"kernel/mcplender", []string{"kernel", "job", "tool", "tool/mcptool", "problem"}},
 		{"kernel", []string{"job", "llm", "tool", "workspace", "sandbox", "problem"}},
-		{"jobproc", []string{"job", "problem"}},
+		{"jobproc", []string{"job", "problem", "sandbox"}},
 		{"internal/catalog", []string{"job", "llm", "problem"}},
 		{"internal/schemagen", kernelRing},
 		{"internal/docgen", []string{"..."}},

@@ -1,6 +1,6 @@
 // Package jobproc runs each job in a child process of its own: it is the job.Runtime of everything that must not share
 // its memory, its credentials or its end with a job. The child is this program again, started as "job --supervised" with
-// an environment that holds nothing but a private TMPDIR. The spec travels on the child's standard input and nowhere
+// an environment that holds nothing but a private TMPDIR (and, if it is confined, the place of its control group). The spec travels on the child's standard input and nowhere
 // else, events come back on its standard output, and its standard error is a redacted log. A host that is lent to the job
 // is one more descriptor, whose number is the argument of "--host-fd"; the child opens it with OpenHost before anything
 // else, so that no process of the job inherits it.
@@ -27,6 +27,7 @@ import (
 
 	"github.com/hozo-run/hozo/job"
 	"github.com/hozo-run/hozo/problem"
+	"github.com/hozo-run/hozo/sandbox"
 )
 
 // The times of a Config that names none.
@@ -43,6 +44,9 @@ type Config struct {
 	Executable string
 	// Arguments follow "job --supervised": the operator's settings for every job. Everyone on the machine can read them.
 	Arguments []string
+	// Confine confines each child to the directories of its job, its program and the network, as far as the machine can
+	// (sandbox.JobPolicy). The child should call sandbox.Harden first of all.
+	Confine bool
 	// Logs gets what the children write to standard error: whole lines, cut to a length, without the credentials of the
 	// job's spec, at most one mebibyte a job. It must be safe for concurrent use. Nil drops them.
 	Logs io.Writer
@@ -58,6 +62,7 @@ type Config struct {
 type Runtime struct {
 	executable string
 	arguments  []string
+	confine    bool
 	logs       io.Writer
 	grace      time.Duration
 	patience   time.Duration // StartTimeout
@@ -65,7 +70,7 @@ type Runtime struct {
 
 // New returns a Runtime. It fails only if the running program cannot be found.
 func New(c Config) (*Runtime, error) {
-	r := &Runtime{executable: c.Executable, arguments: c.Arguments, logs: c.Logs, grace: c.Grace, patience: c.StartTimeout}
+	r := &Runtime{executable: c.Executable, arguments: c.Arguments, confine: c.Confine, logs: c.Logs, grace: c.Grace, patience: c.StartTimeout}
 	if r.executable == "" {
 		path, err := os.Executable()
 		if err != nil {
@@ -121,7 +126,13 @@ func (r *Runtime) launch(spec *job.Spec, ports job.Ports, host *lentHost, argume
 	if err != nil {
 		return nil, unavailable(err)
 	}
-	process, err := spawn(r.executable, arguments, scratch.path, host)
+	var thread *sandbox.Thread
+	if r.confine {
+		if thread, err = openThread(r.executable, spec, scratch.path); err != nil {
+			return nil, errors.Join(unavailable(err), scratch.remove())
+		}
+	}
+	process, err := spawn(r.executable, arguments, scratch.path, host, thread)
 	if err != nil {
 		return nil, errors.Join(unavailable(err), scratch.remove())
 	}

@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/hozo-run/hozo/sandbox"
 )
 
 // process is a running child with the parent's ends of its three pipes.
@@ -20,6 +22,7 @@ type process struct {
 	// exited is closed when the child is gone and reaped and its process group was killed; state is set by then.
 	exited chan struct{}
 	state  *os.ProcessState
+	thread *sandbox.Thread // nil if the child is not confined
 
 	mu     sync.Mutex
 	pid    int
@@ -30,8 +33,9 @@ type process struct {
 //
 // The goroutine that starts it keeps its thread until the child is gone. A parent-death signal is sent when the thread
 // dies that forked, not the process; a thread that some other goroutine may lock and end would take the child with it.
-func spawn(executable string, arguments []string, tmpDir string, host *lentHost) (*process, error) {
-	p := &process{exited: make(chan struct{})}
+// If there is a confined thread, it starts the child, and is closed with it.
+func spawn(executable string, arguments []string, tmpDir string, host *lentHost, thread *sandbox.Thread) (*process, error) {
+	p := &process{exited: make(chan struct{}), thread: thread}
 	command := &exec.Cmd{
 		Path:        executable,
 		Args:        append([]string{"hozo", "job", "--supervised"}, arguments...),
@@ -40,6 +44,7 @@ func spawn(executable string, arguments []string, tmpDir string, host *lentHost)
 	}
 	theirs, err := p.connect(command)
 	if err != nil {
+		p.closeThread()
 		return nil, err
 	}
 	host.pass(command)
@@ -47,7 +52,7 @@ func spawn(executable string, arguments []string, tmpDir string, host *lentHost)
 	go func() {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
-		err := command.Start()
+		err := p.start(command)
 		closeAll(theirs...)
 		if err == nil {
 			p.pid = command.Process.Pid
@@ -58,11 +63,25 @@ func spawn(executable string, arguments []string, tmpDir string, host *lentHost)
 		}
 	}()
 	if err := <-started; err != nil {
+		p.closeThread()
 		closeAll(p.stdin, p.stdout.File, p.stderr.File)
 		return nil, err
 	}
 	host.begin()
 	return p, nil
+}
+
+func (p *process) start(command *exec.Cmd) error {
+	if p.thread != nil {
+		return p.thread.Start(command)
+	}
+	return command.Start()
+}
+
+func (p *process) closeThread() {
+	if p.thread != nil {
+		p.thread.Close()
+	}
 }
 
 // connect makes the three pipes. The result is the child's ends, to be closed after the start.
@@ -114,6 +133,7 @@ func (p *process) reap(command *exec.Cmd) {
 	}
 	p.stdout.writersGone()
 	p.stderr.writersGone()
+	p.closeThread()
 	close(p.exited)
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -22,7 +23,12 @@ func wantNoCanaryInProcesses(t *testing.T, dir string) {
 		if err != nil {
 			continue // it has ended
 		}
-		if where, err := os.Readlink(process + "/cwd"); err != nil || where != dir {
+		where, err := os.Readlink(process + "/cwd")
+		if errors.Is(err, os.ErrPermission) && strings.Contains(string(arguments), "--supervised") {
+			found = true // a job process hides all of itself from others of its account
+			continue
+		}
+		if err != nil || where != dir {
 			continue
 		}
 		wantNoCanary(t, "the arguments of "+process, string(arguments))
@@ -35,8 +41,10 @@ func wantNoCanaryInProcesses(t *testing.T, dir string) {
 			t.Error(err)
 		}
 		wantNoCanary(t, fmt.Sprintf("the environment of %s", process), string(environment))
-		if variables := strings.Split(strings.TrimRight(string(environment), "\x00"), "\x00"); len(variables) != 1 {
-			t.Errorf("the environment of the job process is %q", variables)
+		for variable := range strings.SplitSeq(strings.TrimRight(string(environment), "\x00"), "\x00") {
+			if !strings.HasPrefix(variable, "TMPDIR=") && !strings.HasPrefix(variable, "HOZO_CGROUP=") {
+				t.Errorf("the environment of the job process holds %q", variable)
+			}
 		}
 	}
 	if !found {
