@@ -131,7 +131,7 @@ type arrow struct {
 
 // arrows are the import directions, most special first. What is not drawn is forbidden.
 func arrows() []arrow {
-	kernelRing := []string{"problem/...", "llm/...", "job/...", "tool/...", "workspace/...", "sandbox/...", "kernel/...", "jobproc/...", "provider/...", "schema/...", "telemetry/..."}
+	kernelRing := []string{"problem/...", "llm/...", "job/...", "tool/...", "workspace/...", "sandbox/...", "kernel/...", "jobproc/...", "hostserver/...", "provider/...", "schema/...", "telemetry/..."}
 	return []arrow{
 		{"problem", nil},
 		{"llm/llmtest", []string{"llm", "problem"}},
@@ -156,6 +156,7 @@ func arrows() []arrow {
 		{"kernel/mcplender", []string{"kernel", "job", "tool", "tool/mcptool", "problem"}},
 		{"kernel", []string{"job", "llm", "tool", "workspace", "sandbox", "problem"}},
 		{"jobproc", []string{"job", "problem", "sandbox"}},
+		{"hostserver", []string{"tool/hosttool", "tool", "job", "problem"}},
 		{"internal/catalog", []string{"job", "llm", "problem"}},
 		{"internal/schemagen", kernelRing},
 		{"internal/docgen", []string{"..."}},
@@ -210,7 +211,7 @@ func modulePath(spec *ast.ImportSpec) (string, bool) {
 
 // ringRoots are the folders of the kernel ring: the runtime that builds and passes its tests without the product.
 func ringRoots() []string {
-	return []string{"problem", "llm", "job", "tool", "workspace", "sandbox", "kernel", "jobproc", "provider", "schema", "telemetry"}
+	return []string{"problem", "llm", "job", "tool", "workspace", "sandbox", "kernel", "jobproc", "hostserver", "provider", "schema", "telemetry"}
 }
 
 func inRing(dir string) bool {
