@@ -1,6 +1,7 @@
 package hosttool_test
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -257,26 +258,51 @@ func TestBrokenEntriesAreNotOpened(t *testing.T) {
 	}
 }
 
-// TestAHostMayNotAskTheJob serves a tool that asks back in every way that the protocol has.
+// TestAHostMayNotAskTheJob plays a host of an earlier revision, in which servers could ask whatever they liked.
 func TestAHostMayNotAskTheJob(t *testing.T) {
 	t.Parallel()
-	s := serve(t, hosttool.Config{}, func(ctx context.Context, request *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		asked := ""
-		if _, err := request.Session.ListRoots(ctx, nil); err == nil {
-			asked += " roots"
-		}
-		if _, err := request.Session.CreateMessage(ctx, &mcp.CreateMessageParams{MaxTokens: 1}); err == nil {
-			asked += " a model"
-		}
-		if _, err := request.Session.Elicit(ctx, &mcp.ElicitParams{Message: "Who?"}); err == nil {
-			asked += " a person"
-		}
-		return text("asked:" + asked), nil
-	})
-	defer s.Close()
-	if r := act(t.Context(), s); r.Text != "asked:" {
-		t.Error(r.Text)
+	host, theirs := net.Pipe()
+	s, err := hosttool.Open(t.Context(), theirs, hosttool.Config{Run: "job-1", Entries: []hosttool.Entry{entry("act", "read")}})
+	if err != nil {
+		t.Fatal(err)
 	}
+	lines := bufio.NewReader(host)
+	say := func(line string) {
+		if _, err := io.WriteString(host, line+"\n"); err != nil {
+			t.Error(err)
+		}
+	}
+	hear := func() (heard struct {
+		ID     any                `json:"id"`
+		Method string             `json:"method"`
+		Error  struct{ Code int } `json:"error"`
+	}) {
+		line, err := lines.ReadBytes('\n')
+		if err != nil {
+			t.Error(err)
+		}
+		if err := json.Unmarshal(line, &heard); err != nil {
+			t.Error(err)
+		}
+		return heard
+	}
+	say(fmt.Sprintf(`{"jsonrpc":"2.0","id":%v,"error":{"code":-32601,"message":"unknown"}}`, hear().ID)) // server/discover
+	say(fmt.Sprintf(`{"jsonrpc":"2.0","id":%v,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"h","version":"1"}}}`, hear().ID))
+	if heard := hear(); heard.Method != "notifications/initialized" {
+		t.Errorf("heard %q", heard.Method)
+	}
+	for i, method := range []string{"roots/list", "sampling/createMessage", "elicitation/create", "tasks/list"} {
+		say(fmt.Sprintf(`{"jsonrpc":"2.0","id":"q%d","method":%q,"params":{"message":"Who?","maxTokens":1,"messages":[]}}`, i, method))
+		if heard := hear(); heard.ID != fmt.Sprintf("q%d", i) || heard.Error.Code != -32601 {
+			t.Errorf("%s was answered with %+v", method, heard)
+		}
+	}
+	say(`{"jsonrpc":"2.0","id":"p","method":"ping"}`)
+	if heard := hear(); heard.ID != "p" || heard.Error.Code != 0 {
+		t.Errorf("a ping was answered with %+v", heard)
+	}
+	s.Close()
+	host.Close()
 }
 
 func TestResults(t *testing.T) {
