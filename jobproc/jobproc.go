@@ -1,7 +1,8 @@
 // Package jobproc runs each job in a child process of its own: it is the job.Runtime of everything that must not share
 // its memory, its credentials or its end with a job. The child is this program again, started as "job --supervised" with
-// an environment that holds nothing but a private TMPDIR (and, if it is confined, the place of its control group). The spec travels on the child's standard input and nowhere
-// else, events come back on its standard output, and its standard error is a redacted log. A host that is lent to the job
+// an environment that holds nothing but a private TMPDIR and, if it is confined, the place of its control group. The spec
+// travels on the child's standard input and nowhere else, events come back on its standard output, and its standard error
+// is a redacted log. A host that is lent to the job
 // is one more descriptor, whose number is the argument of "--host-fd"; the child opens it with OpenHost before anything
 // else, so that no process of the job inherits it.
 //
