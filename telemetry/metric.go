@@ -17,7 +17,7 @@ const keyOverflow = "otel.metric.overflow"
 
 // instrument is something that is measured: a growing sum, or a histogram.
 type instrument struct {
-	name, unit, help string
+	name, measure, help string
 	sum              bool
 	// decimal says that a sum is no count of whole things.
 	decimal bool
@@ -158,7 +158,7 @@ func (m *meter) encode(all []*series, now time.Time) []byte {
 	var metric message
 	metric.text(1, of.name)
 	metric.text(2, of.help)
-	metric.text(3, of.unit)
+	metric.text(3, of.measure)
 	if of.sum {
 		data.varint(3, 1) // monotonic
 		metric.bytes(7, data)

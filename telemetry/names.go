@@ -81,7 +81,7 @@ func namesOf141() *names {
 		cacheWrite:   "gen_ai.usage.cache_creation.input_tokens",
 		agentID:      true,
 		chatDuration: seconds("gen_ai.client.operation.duration", "Duration of a request to a model."),
-		tokens:       &instrument{name: "gen_ai.client.token.usage", unit: "{token}", help: "Tokens of a request, by type.", bounds: tokenBounds()},
+		tokens:       &instrument{name: "gen_ai.client.token.usage", measure: "{token}", help: "Tokens of a request, by type.", bounds: tokenBounds()},
 	}
 }
 
@@ -98,8 +98,8 @@ func namesLatest() *names {
 		cacheWriteTokens: counter("gen_ai.client.inference.usage.cache_write.input_tokens", "{token}", "Tokens written to a cache."),
 		reasoningTokens:  counter("gen_ai.client.inference.usage.reasoning.output_tokens", "{token}", "Tokens of thinking."),
 		agentDuration:    seconds("gen_ai.invoke_agent.duration", "Duration of a job."),
-		agentRequests:    &instrument{name: "gen_ai.invoke_agent.inference_calls", unit: "{call}", help: "Requests of a job.", bounds: callBounds()},
-		agentToolCalls:   &instrument{name: "gen_ai.invoke_agent.tool_calls", unit: "{call}", help: "Tool calls of a job.", bounds: callBounds()},
+		agentRequests:    &instrument{name: "gen_ai.invoke_agent.inference_calls", measure: "{call}", help: "Requests of a job.", bounds: callBounds()},
+		agentToolCalls:   &instrument{name: "gen_ai.invoke_agent.tool_calls", measure: "{call}", help: "Tool calls of a job.", bounds: callBounds()},
 		toolDuration:     seconds("gen_ai.execute_tool.duration", "Duration of a tool call."),
 	}
 }
@@ -112,16 +112,16 @@ func ourInstruments() ours {
 		jobs:      counter("hozo.jobs", "{job}", "Jobs that ended, by outcome and reason."),
 		turns:     counter("hozo.turns", "{turn}", "Turns."),
 		toolCalls: counter("hozo.tool.calls", "{call}", "Tool calls, by tool and success."),
-		cost:      &instrument{name: "hozo.cost", unit: "USD", help: "Cost of requests whose price is known.", sum: true, decimal: true},
+		cost:      &instrument{name: "hozo.cost", measure: "USD", help: "Cost of requests whose price is known.", sum: true, decimal: true},
 	}
 }
 
-func counter(name, unit, help string) *instrument {
-	return &instrument{name: name, unit: unit, help: help, sum: true}
+func counter(name, measure, help string) *instrument {
+	return &instrument{name: name, measure: measure, help: help, sum: true}
 }
 
 func seconds(name, help string) *instrument {
-	return &instrument{name: name, unit: "s", help: help, bounds: durationBounds()}
+	return &instrument{name: name, measure: "s", help: help, bounds: durationBounds()}
 }
 
 // durationBounds are those that the conventions advise: doubling from 10 ms.

@@ -58,7 +58,7 @@ func TestFailedRequestsAreRepeatedWithPauses(t *testing.T) {
 				return tc.answers[min(len(at), len(tc.answers))-1]()
 			})
 			e.add([]byte{})
-			time.Sleep(2 * time.Minute) // of the bubble's clock
+			<-time.After(2 * time.Minute) // of the bubble's clock
 			synctest.Wait()
 			var pauses []time.Duration
 			for i := range at[1:] {
@@ -109,7 +109,7 @@ func TestClosingEndsAPause(t *testing.T) {
 			return answer(503, http.Header{"Retry-After": {"30"}}), nil
 		})
 		e.add([]byte{})
-		time.Sleep(6 * time.Second) // the first try was made, the pause has begun
+		<-time.After(6 * time.Second) // the first try was made, the pause has begun
 		start := time.Now()
 		e.Close()
 		if took := time.Since(start); took != 0 || tries != 2 {
@@ -124,7 +124,7 @@ func TestSpansAreSentWhileAJobRuns(t *testing.T) {
 		n := 0
 		e := openWith(t, func(*http.Request) (*http.Response, error) { n++; return answer(200, nil), nil })
 		e.add([]byte{})
-		time.Sleep(spanInterval)
+		<-time.After(spanInterval)
 		synctest.Wait()
 		if n != 1 {
 			t.Errorf("%d requests after the interval", n)
