@@ -15,12 +15,12 @@ import (
 	"github.com/hozo-run/hozo/jobproc"
 	"github.com/hozo-run/hozo/kernel"
 	"github.com/hozo-run/hozo/problem"
-	"github.com/hozo-run/hozo/sandbox"
 )
 
 func (p *program) jobCommand() *cobra.Command {
 	var specFile, parent string
 	var supervised bool
+	var hostFD int
 	o := &operator{}
 	command := &cobra.Command{
 		Use:   "job",
@@ -42,7 +42,7 @@ aborts the job too.`,
 				return err
 			}
 			if supervised {
-				return p.supervisedJob(o, parent)
+				return p.supervisedJob(o, parent, hostFD)
 			}
 			return p.plainJob(o, specFile, parent)
 		}),
@@ -51,16 +51,25 @@ aborts the job too.`,
 	o.register(command.Flags())
 	command.Flags().StringVar(&parent, "traceparent", "", "put the spans of the job below this W3C `TRACEPARENT` (default the variable TRACEPARENT)")
 	command.Flags().BoolVar(&supervised, "supervised", false, "speak the protocol of a job process on standard input")
-	command.Flags().Lookup("supervised").Hidden = true
+	command.Flags().IntVar(&hostFD, "host-fd", 0, "the `DESCRIPTOR` of the host that is lent to a job process")
+	for _, internal := range []string{"supervised", "host-fd"} {
+		command.Flags().Lookup(internal).Hidden = true
+	}
 	return command
 }
 
 // supervisedJob is the job process of hozo run and of everything else that starts jobs through package jobproc.
-func (p *program) supervisedJob(o *operator, parent string) error {
-	if o.sandbox != sandboxNone {
-		if err := sandbox.Harden(); err != nil {
+func (p *program) supervisedJob(o *operator, parent string, hostFD int) error {
+	child := jobproc.Child{In: p.stdin, Out: p.stdout}
+	if hostFD != 0 {
+		host, err := jobproc.OpenHost(hostFD)
+		if err != nil {
 			return err
 		}
+		child.Host = host
+	}
+	if err := o.harden(); err != nil {
+		return err
 	}
 	rt, err := newKernel(o)
 	if err != nil {
@@ -68,10 +77,22 @@ func (p *program) supervisedJob(o *operator, parent string) error {
 	}
 	ctx, stop := abortOnSignals(func() { os.Exit(130) })
 	defer stop()
-	return exitWith(jobproc.Child{Runtime: rt, In: p.stdin, Out: p.stdout}.Serve(job.WithTrace(ctx, parent)))
+	child.Runtime = rt
+	return exitWith(child.Serve(job.WithTrace(ctx, parent)))
+}
+
+// harden protects this process before it knows a credential.
+func (o *operator) harden() error {
+	if o.sandbox == sandboxNone {
+		return nil
+	}
+	return sandbox.Harden()
 }
 
 func (p *program) plainJob(o *operator, specFile, parent string) error {
+	if err := o.harden(); err != nil {
+		return err
+	}
 	data, err := p.readSpec(specFile)
 	if err != nil {
 		return err
