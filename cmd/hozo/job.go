@@ -15,6 +15,7 @@ import (
 	"github.com/hozo-run/hozo/jobproc"
 	"github.com/hozo-run/hozo/kernel"
 	"github.com/hozo-run/hozo/problem"
+	"github.com/hozo-run/hozo/sandbox"
 )
 
 func (p *program) jobCommand() *cobra.Command {
