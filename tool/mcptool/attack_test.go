@@ -280,9 +280,9 @@ func TestOneByteAMinuteEndsInTime(t *testing.T) {
 func TestHeadersReachTheServerAndNothingElse(t *testing.T) {
 	t.Parallel()
 	const secret = "CANARY-5f3a9b"
-	echo := "Bearer " + secret + " " + b64([]byte(secret))
-	f := &fake{tools: fmt.Sprintf(`[{"name":"look","description":"key %s","inputSchema":{"type":"object","description":"%s"},"annotations":{"readOnlyHint":true}},
-		{"name":"bad-%s","inputSchema":{"type":"string","title":"%s"},"annotations":{"readOnlyHint":true}},{"name":"shut %s","inputSchema":{"type":"object"}}]`, echo, echo, secret, echo, secret)}
+	echo := "Bearer " + secret + " " + b64([]byte(secret)) + " " + secret + `-TAIL"x`
+	f := &fake{tools: fmt.Sprintf(`[{"name":"look","description":%q,"inputSchema":{"type":"object","description":%q},"annotations":{"readOnlyHint":true}},
+		{"name":"bad-%s","inputSchema":{"type":"string","title":%q},"annotations":{"readOnlyHint":true}},{"name":"shut %s","inputSchema":{"type":"object"}}]`, echo, echo, secret, echo, secret)}
 	n := 0
 	f.onCall = func(w http.ResponseWriter, _ *http.Request, m message) {
 		switch n++; n {
@@ -298,7 +298,7 @@ func TestHeadersReachTheServerAndNothingElse(t *testing.T) {
 	}
 	var seen strings.Builder
 	c := one(listen(t, f)+"?apiKey="+secret+"-query", func(s *mcptool.Server) {
-		s.Headers = map[string]string{"Authorization": "Bearer " + secret, "X-Api-Key": secret + "-two"}
+		s.Headers = map[string]string{"Authorization": "Bearer " + secret, "X-Api-Key": secret + `-TAIL"x`}
 	})
 	c.Notify = func(n mcptool.Notice) { fmt.Fprintf(&seen, "%+v\n", n) }
 	s, notices := connect(t, c)
@@ -314,14 +314,14 @@ func TestHeadersReachTheServerAndNothingElse(t *testing.T) {
 	c.Servers[0].URL, c.Servers[0].Required = "http://127.0.0.1:1/?apiKey="+secret, true
 	_, _, err := mcptool.Connect(t.Context(), c)
 	fmt.Fprintf(&seen, "%v\n", err)
-	if text := seen.String(); strings.Contains(text, secret) || strings.Contains(text, b64([]byte(secret))) {
+	if text := seen.String(); strings.Contains(text, secret) || strings.Contains(text, "TAIL") || strings.Contains(text, b64([]byte(secret))) {
 		t.Errorf("a secret is shown:\n%s", text)
 	}
 	if !strings.Contains(seen.String(), "[redacted]") {
 		t.Error("the server repeated nothing, so the test shows nothing")
 	}
 	for i, h := range f.headers {
-		if h.Get("Authorization") != "Bearer "+secret || h.Get("X-Api-Key") != secret+"-two" {
+		if h.Get("Authorization") != "Bearer "+secret || h.Get("X-Api-Key") != secret+`-TAIL"x` {
 			t.Errorf("request %d, %s, has no headers", i, f.requests[i])
 		}
 	}

@@ -29,11 +29,6 @@ func said(text string) mcp.ToolHandler {
 	}
 }
 
-// answers is a handler that gives this result.
-func answers(result *mcp.CallToolResult) mcp.ToolHandler {
-	return func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) { return result, nil }
-}
-
 // sdkServer returns the server of the SDK with an instruction that must never reach a model.
 func sdkServer() *mcp.Server {
 	return mcp.NewServer(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ServerOptions{Instructions: "CANARY-INSTRUCTIONS"})

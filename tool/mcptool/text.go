@@ -1,9 +1,12 @@
 package mcptool
 
 import (
+	"cmp"
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -101,30 +104,32 @@ func cutMiddle(text string) string {
 // secrets removes credentials from texts. Servers like to repeat what they were sent.
 type secrets struct{ replacer *strings.Replacer }
 
-// newSecrets covers header values, their words, and the values in the query of the URL.
+// newSecrets covers header values, their words, and the values in the query of the URL, in the forms in which a server may
+// repeat them. Longer ones come first, so that none is left in part because another begins like it.
 func newSecrets(headers map[string]string, endpoint string) secrets {
-	var pairs []string
-	add := func(secret string) {
-		if len(secret) < shortestSecret {
-			return
-		}
-		for _, form := range []string{secret, url.QueryEscape(secret), url.PathEscape(secret), base64.StdEncoding.EncodeToString([]byte(secret)),
-			base64.RawURLEncoding.EncodeToString([]byte(secret))} {
-			pairs = append(pairs, form, "[redacted]")
-		}
-	}
+	var values []string
 	for _, value := range headers {
-		add(value)
-		for _, word := range strings.Fields(value) {
-			add(word)
-		}
+		values = append(values, value)
+		values = append(values, strings.Fields(value)...)
 	}
 	if u, err := url.Parse(endpoint); err == nil {
-		for _, values := range u.Query() {
-			for _, value := range values {
-				add(value)
-			}
+		for _, list := range u.Query() {
+			values = append(values, list...)
 		}
+	}
+	var forms []string
+	for _, value := range values {
+		if len(value) < shortestSecret {
+			continue
+		}
+		escaped, _ := json.Marshal(value) // a text always has a form
+		forms = append(forms, value, string(escaped[1:len(escaped)-1]), url.QueryEscape(value), url.PathEscape(value),
+			base64.StdEncoding.EncodeToString([]byte(value)), base64.RawURLEncoding.EncodeToString([]byte(value)))
+	}
+	slices.SortFunc(forms, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
+	var pairs []string
+	for _, form := range slices.Compact(forms) {
+		pairs = append(pairs, form, "[redacted]")
 	}
 	return secrets{strings.NewReplacer(pairs...)}
 }
