@@ -79,7 +79,8 @@ func shorten(text string, most int, whole int64, advice string) string {
 	}
 	notice := fmt.Sprintf("\n\n[Cut: this is the beginning of %d tokens; %s.]", llm.EstimateTokens(int(whole)), advice)
 	kept := prefix(text, max(0, most-len(notice)))
-	if at := strings.LastIndexByte(kept, '\n'); at > 0 {
+	// At the end of a line, unless that would drop more than it is worth.
+	if at := strings.LastIndexByte(kept, '\n'); at > len(kept)/2 {
 		kept = kept[:at]
 	}
 	return kept + notice
@@ -178,7 +179,7 @@ func (s *session) count(st state) int {
 // clean shows text of a stranger on one line.
 func clean(text string) string {
 	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
+		if unicode.IsControl(r) || unicode.In(r, unicode.Zl, unicode.Zp) {
 			return ' '
 		}
 		return r

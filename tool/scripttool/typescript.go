@@ -251,7 +251,7 @@ func (w *typeWriter) note(schema any) string {
 	}
 	var notes []string
 	if node["type"] == "integer" {
-		notes = append(notes, "whole number")
+		notes = append(notes, "integer")
 	}
 	for _, keyword := range []string{"default", "minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems", "format", "pattern"} {
 		if value, ok := node[keyword]; ok && value != nil {
