@@ -97,7 +97,7 @@ func TestEarlyStopsLeaveNothing(t *testing.T) {
 func TestManyCallsStayFlat(t *testing.T) {
 	calls := 10_000
 	if testing.Short() || raceEnabled {
-		calls = 2_000
+		calls = 1_000
 	}
 	server := sdkServer()
 	server.AddTool(&mcp.Tool{Name: "quick", InputSchema: object, Annotations: reading()}, said("quick"))
