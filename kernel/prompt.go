@@ -58,16 +58,16 @@ func workspaceNote(layout workspace.Layout, tools *tool.Set) string {
 	var b strings.Builder
 	b.WriteString("<workspace>\n")
 	if reads {
-		fmt.Fprintf(&b, "You may read: %s. A search that names no path looks in %s.\n", readable(layout), layout.Readable[0].Path)
+		fmt.Fprintf(&b, "You may read: %s. A search that names no path looks in %s.\n", readable(layout), shownName(layout.Readable[0].Path))
 	}
 	if writes {
 		b.WriteString("You may write only to the output directory. The path of a file to write is relative to it.\n")
 		if layout.OutReadable && reads {
-			fmt.Fprintf(&b, "What you have written can be read again as %s/….\n", layout.Out)
+			fmt.Fprintf(&b, "What you have written can be read again as %s/….\n", shownName(layout.Out))
 		}
 	}
 	if layout.Guide != "" && tools.Find("read") != nil {
-		fmt.Fprintf(&b, "Read %s first: it explains this workspace.\n", layout.Guide)
+		fmt.Fprintf(&b, "Read %s first: it explains this workspace.\n", shownName(layout.Guide))
 	}
 	b.WriteString("</workspace>")
 	return b.String()
@@ -77,12 +77,18 @@ func workspaceNote(layout workspace.Layout, tools *tool.Set) string {
 func readable(layout workspace.Layout) string {
 	names := make([]string, len(layout.Readable))
 	for i, e := range layout.Readable {
-		names[i] = e.Path
+		names[i] = shownName(e.Path)
 		if e.Dir && !strings.HasSuffix(e.Path, "/") {
 			names[i] += "/"
 		}
 	}
 	return strings.Join(names, ", ")
+}
+
+// shownName writes a path on one line and without "<", so that no name of a file can close the note or speak to the model
+// beside it. The tools take what it writes, as they take every name in the form of workspace.Escape.
+func shownName(path string) string {
+	return strings.ReplaceAll(workspace.Escape(path), "<", `\x3c`)
 }
 
 // contextBlock writes a block as data, or as rules if the spec vouches for it. In data every "<" is written as an escape,

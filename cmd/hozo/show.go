@@ -33,7 +33,11 @@ type show struct {
 }
 
 // call is a tool call that has not ended.
-type call struct{ tool, input string }
+type call struct {
+	tool, input string
+	// blocked says that the reader was told why the call was not made; its result says the same.
+	blocked bool
+}
 
 // tally is what a job has done so far.
 type tally struct {
@@ -117,7 +121,7 @@ func (s *show) note(e *job.Event) string {
 	case *job.ToolCallData:
 		t.turn = d.Turn
 		t.calls++
-		s.calls[d.CallID] = call{tool: visibleLine(d.Tool), input: brief(d.Input)}
+		s.calls[d.CallID] = call{tool: visibleLine(d.Tool), input: brief(d.Input), blocked: !d.Allowed}
 		s.active = append(s.active, d.CallID)
 		if !d.Allowed {
 			return s.style.red(fmt.Sprintf("%s %s: %s: %s", visibleLine(d.Tool), brief(d.Input), d.Code, visibleLine(d.Reason)))
@@ -157,6 +161,9 @@ func (s *show) result(d *job.ToolResultData) string {
 			s.active = append(s.active[:i], s.active[i+1:]...)
 			break
 		}
+	}
+	if c.blocked {
+		return ""
 	}
 	name := visibleLine(d.Tool)
 	if !d.Success {
