@@ -59,7 +59,7 @@ disown -a
 `, "MARK", mark), 10
 }
 
-// TestCommandIsOverWithItsTimeout: a second after its start, with nothing left of it.
+// TestSmokeLimitsOfTimeEndTheWholeTree: a second after its start, with nothing left of it.
 func TestSmokeLimitsOfTimeEndTheWholeTree(t *testing.T) {
 	t.Parallel()
 	for way, off := range ways() {
@@ -67,9 +67,12 @@ func TestSmokeLimitsOfTimeEndTheWholeTree(t *testing.T) {
 			t.Parallel()
 			number := mark()
 			s := open(t, Policy{without: off})
-			c := bash("/", "(setsid sleep "+number+" &); sleep "+number)
+			c := bash("/", "(setsid sleep "+number+" &); sleep "+number+" & echo hi; sleep "+number)
 			c.Timeout = time.Second
 			r := run(t, s, c)
+			if string(r.Output) != "hi\n" {
+				t.Errorf("output: %q", r.Output)
+			}
 			if !r.TimedOut || r.Duration < time.Second || r.Duration > 3*time.Second {
 				t.Errorf("timed out: %t, after %s", r.TimedOut, r.Duration)
 			}

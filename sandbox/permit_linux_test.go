@@ -79,6 +79,31 @@ func TestOrdinaryWorkIsPossible(t *testing.T) {
 	}
 }
 
+func TestSystemPathsHoldNoSecrets(t *testing.T) {
+	t.Parallel()
+	for _, secret := range []string{
+		"/etc/passwd", "/etc/shadow", "/etc/gitconfig", "/etc/ssl/private/key.pem", "/etc/pki/tls/private/key.pem", "/etc/ssh/ssh_host_rsa_key",
+		"/home/me/.ssh/id_rsa", "/home/me/.netrc", "/proc/1/environ", "/proc/self/environ", "/var/run/docker.sock", "/dev/mem", "/dev/tty", "/sys/kernel",
+	} {
+		for _, path := range append(systemPaths(), devices()...) {
+			if path == secret || strings.HasPrefix(secret, path+"/") {
+				t.Errorf("%s gives %s away", path, secret)
+			}
+		}
+	}
+}
+
+func TestCertificatesAreThere(t *testing.T) {
+	t.Parallel()
+	const bundle = "/etc/ssl/certs/ca-certificates.crt"
+	if _, err := os.Stat(bundle); err != nil {
+		t.Skip("this system keeps its certificates elsewhere")
+	}
+	if r := run(t, open(t, Policy{}), bash("/", "grep -c BEGIN "+bundle+" > /dev/null")); r.ExitCode != 0 {
+		t.Errorf("exit code %d: %s", r.ExitCode, r.Output)
+	}
+}
+
 func TestPathsOfAPolicyAreLookedUpOnce(t *testing.T) {
 	t.Parallel()
 	if landlockABI() == 0 {

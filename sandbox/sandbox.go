@@ -173,14 +173,16 @@ func (l Limits) withDefaults() Limits {
 }
 
 // systemPaths returns what every confined process may read and execute: programs and libraries, and the few files below
-// /etc that they need to find each other, certificates and hosts. The lists of accounts and the configuration of git are
-// not among them; Environment says what stands in for them. No entry of /proc is there, not even the process's own: what
+// /etc that they need to find each other, certificates and hosts. Private keys that lie beside certificates, the lists of
+// accounts and the configuration of git are not among them; Environment says what stands in for the latter. No entry of /proc is there, not even the process's own: what
 // it holds about other processes is worth more than what programs do with theirs.
 func systemPaths() []string {
 	return []string{
 		"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32",
 		"/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/ld.so.preload",
-		"/etc/alternatives", "/etc/localtime", "/etc/ssl", "/etc/pki",
+		"/etc/alternatives", "/etc/localtime",
+		"/etc/ssl/certs", "/etc/ssl/cert.pem", "/etc/ssl/ca-bundle.pem", "/etc/ssl/openssl.cnf", "/etc/ca-certificates",
+		"/etc/pki/ca-trust", "/etc/pki/tls/certs", "/etc/pki/tls/cert.pem", "/etc/pki/tls/cacert.pem", "/etc/pki/tls/openssl.cnf",
 		"/etc/hosts", "/etc/resolv.conf", "/etc/nsswitch.conf",
 	}
 }
@@ -242,5 +244,8 @@ func (p *Policy) Check() error {
 	}
 	check("read", p.Read)
 	check("write", p.Write)
+	if p.Shim != "" && !filepath.IsAbs(p.Shim) {
+		problems.AddHint("invalid-path", "/shim", "give it from the root", "%q is no absolute path", p.Shim)
+	}
 	return problems.Err("check the sandbox policy")
 }
