@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 }
 
 func childMain() int {
-	c := jobproc.Child{Runtime: callerRuntime{}, In: os.Stdin, Out: os.Stdout}
+	c := jobproc.Child{Runtime: eitherRuntime{}, In: os.Stdin, Out: os.Stdout}
 	for i, argument := range os.Args {
 		if argument != "--host-fd" {
 			continue
