@@ -24,7 +24,7 @@ const (
 // handler returns what serves the calls of one tool.
 func (s *Server) handler(t *lent) mcp.ToolHandler {
 	return func(ctx context.Context, request *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		call, err := newCall(runOf(ctx), request)
+		call, err := newCall(callerOf(ctx).ID, request)
 		if err != nil {
 			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: err.Error()}
 		}
@@ -40,16 +40,16 @@ func (s *Server) handler(t *lent) mcp.ToolHandler {
 
 // newCall reads a call and checks its key. The job is the one of the connection; a call that claims another is refused
 // rather than corrected, since something is very wrong with it.
-func newCall(run *Run, request *mcp.CallToolRequest) (*Call, error) {
+func newCall(run string, request *mcp.CallToolRequest) (*Call, error) {
 	params := request.Params
-	c := &Call{Run: run.ID, Tool: params.Name, Arguments: params.Arguments}
+	c := &Call{Run: run, Tool: params.Name, Arguments: params.Arguments}
 	c.ID, _ = params.Meta[hosttool.MetaCallID].(string)
 	if len(c.Arguments) == 0 {
 		c.Arguments = json.RawMessage(`{}`)
 	}
 	claimed, _ := params.Meta[hosttool.MetaRun].(string)
 	switch {
-	case claimed != run.ID:
+	case claimed != run:
 		return nil, fmt.Errorf("the call is of another job than the connection")
 	case c.ID == "" || len(c.ID) > maxIDBytes:
 		return nil, fmt.Errorf("a call must have an id in _meta %s, of at most %d bytes", hosttool.MetaCallID, maxIDBytes)

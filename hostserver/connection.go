@@ -21,12 +21,22 @@ type Run struct {
 	Tools []string
 }
 
-// runKey is the key of the Run in the context of a connection.
-type runKey struct{}
+// maxCalls bounds the calls of one job that run at once. A job of ours makes fewer; one that was taken over must not fill
+// this process.
+const maxCalls = 32
 
-func runOf(ctx context.Context) *Run {
-	run, _ := ctx.Value(runKey{}).(*Run)
-	return run
+// caller is what a connection knows about its job.
+type caller struct {
+	Run
+	slots chan struct{} // one for each call that runs
+}
+
+// callerKey is the key of the *caller in the context of a connection.
+type callerKey struct{}
+
+func callerOf(ctx context.Context) *caller {
+	c, _ := ctx.Value(callerKey{}).(*caller)
+	return c
 }
 
 // Connection is one job's connection to the server.
@@ -48,7 +58,7 @@ func (s *Server) Connect(ctx context.Context, conn io.ReadWriteCloser, run Run) 
 		return nil, errors.Join(err, c.conn.Close())
 	}
 	run.Tools = slices.Clone(run.Tools)
-	ctx = context.WithValue(context.WithoutCancel(ctx), runKey{}, &run)
+	ctx = context.WithValue(context.WithoutCancel(ctx), callerKey{}, &caller{Run: run, slots: make(chan struct{}, maxCalls)})
 	session, err := s.server.Connect(ctx, &mcp.IOTransport{Reader: c.conn, Writer: c.conn, MaxLineLength: hosttool.MaxLineBytes}, nil)
 	if err != nil {
 		return nil, errors.Join(err, c.conn.Close())
@@ -87,7 +97,7 @@ func (c *closingConn) Close() error {
 // onlyLent lets a job see and call the tools that it was lent and nothing else of the protocol.
 func (s *Server) onlyLent(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, request mcp.Request) (mcp.Result, error) {
-		run := runOf(ctx)
+		c := callerOf(ctx)
 		switch method {
 		case "initialize", "notifications/initialized", "server/discover", "ping", "notifications/cancelled":
 			return next(ctx, method, request)
@@ -95,17 +105,32 @@ func (s *Server) onlyLent(next mcp.MethodHandler) mcp.MethodHandler {
 			result, err := next(ctx, method, request)
 			if list, ok := result.(*mcp.ListToolsResult); ok && err == nil {
 				shown := *list
-				shown.Tools = slices.DeleteFunc(slices.Clone(list.Tools), func(t *mcp.Tool) bool { return !slices.Contains(run.Tools, t.Name) })
+				shown.Tools = slices.DeleteFunc(slices.Clone(list.Tools), func(t *mcp.Tool) bool { return !slices.Contains(c.Tools, t.Name) })
 				return &shown, nil
 			}
 			return result, err
 		case "tools/call":
-			// An unknown tool and one that is not lent give the same answer.
-			if call, ok := request.(*mcp.CallToolRequest); !ok || !slices.Contains(run.Tools, call.Params.Name) {
-				return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "there is no such tool for this job"}
+			if err := c.admit(request); err != nil {
+				return nil, err
 			}
+			defer func() { <-c.slots }()
 			return next(ctx, method, request)
 		}
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "this host does not offer " + method}
+	}
+}
+
+// admit decides whether a call may run, and takes a slot for it. An unknown tool and one that is not lent give the same
+// answer.
+func (c *caller) admit(request mcp.Request) error {
+	call, ok := request.(*mcp.CallToolRequest)
+	if !ok || !slices.Contains(c.Tools, call.Params.Name) {
+		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "there is no such tool for this job"}
+	}
+	select {
+	case c.slots <- struct{}{}:
+		return nil
+	default:
+		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "too many calls at once; wait for one to end"}
 	}
 }

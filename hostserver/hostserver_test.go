@@ -216,6 +216,33 @@ func TestAToolThatWasNotLentDoesNotExist(t *testing.T) {
 	}
 }
 
+func TestAJobCannotFillTheHostWithCalls(t *testing.T) {
+	t.Parallel()
+	o := newOffice()
+	o.entered, o.left = make(chan string, 40), make(chan error, 40)
+	c := connect(t, newServer(t, o), everything(o, "job-1"), "north")
+	ctx, cancel := context.WithCancel(t.Context())
+	results := make(chan string, 32)
+	for n := range 32 {
+		go func() { results <- c.call(ctx, fmt.Sprintf("1.%d", n), "slow", `{}`).Text }()
+	}
+	for range 32 {
+		<-o.entered
+	}
+	if r := c.call(t.Context(), "2.0", "memory_search", `{"query":"boiler"}`); !r.IsError || !strings.Contains(r.Text, "too many calls at once") {
+		t.Error(describe(r))
+	}
+	cancel()
+	for range 32 {
+		<-o.left
+		<-results
+	}
+	c.server.Close()
+	if len(o.entered) != 0 {
+		t.Errorf("%d more calls ran", len(o.entered))
+	}
+}
+
 func TestACallOfAnotherJobIsRefused(t *testing.T) {
 	t.Parallel()
 	o := newOffice()
