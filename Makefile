@@ -14,7 +14,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 DIR ?= .
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test test-needs check lint generated generate smoke ring replay bench clean
+.PHONY: help demo build test test-needs check lint generated generate smoke ring replay collector bench clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -70,6 +70,9 @@ ring: ## build and test the kernel ring without internal/, cmd/ and everything e
 replay: ## replay recorded provider traffic; RECORDINGS=DIR names the recordings
 	@if [ ! -d "$(RECORDINGS)" ]; then echo "set RECORDINGS to a directory of recordings"; exit 2; fi
 	$(TEST) -- -count=1 ./provider/...
+
+collector: ## check the export of jobs with the OpenTelemetry collector's own receiver
+	cd telemetry/collectortest && $(GO) run ../../.ci/gotest.go -- ./...
 
 bench: ## measure the shipped build and compare with other runtimes
 	$(MAKE) --no-print-directory -C bench run

@@ -145,6 +145,23 @@ func TestSpecTravelsOnlyOnStandardInput(t *testing.T) {
 	}
 }
 
+func TestTraceOfTheContextIsAnArgument(t *testing.T) {
+	t.Parallel()
+	const trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	h, err := newRuntime(t, jobproc.Config{Arguments: []string{"--quiet"}}).Start(job.WithTrace(t.Context(), trace), newSpec("environment"), job.Ports{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, outcome := collect(t, h)
+	var got struct{ Args []string }
+	if err := json.Unmarshal([]byte(outcome.Completed.Answer), &got); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff([]string{"hozo", "job", "--supervised", "--quiet", "--traceparent=" + trace}, got.Args); d != "" {
+		t.Errorf("arguments (-want +got):\n%s", d)
+	}
+}
+
 func TestTmpDirOfTheSpecIsUsedAndKept(t *testing.T) {
 	t.Parallel()
 	spec := newSpec("environment")

@@ -18,7 +18,7 @@ const keyOverflow = "otel.metric.overflow"
 // instrument is something that is measured: a growing sum, or a histogram.
 type instrument struct {
 	name, measure, help string
-	sum              bool
+	sum                 bool
 	// decimal says that a sum is no count of whole things.
 	decimal bool
 	bounds  []float64

@@ -92,7 +92,7 @@ func TestKilledJobProcessEndsItsSpans(t *testing.T) {
 	kill(t, command.Process.Pid)
 	log := finish()
 	all, _ := c.end(t)
-	checkEnded(t, all, log, "job-process-lost", true)
+	checkEnded(t, all, log, "process-lost", true)
 }
 
 // kill kills the children of a process.
