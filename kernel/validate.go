@@ -46,15 +46,17 @@ func (rt *Runtime) validate(spec *job.Spec, ports job.Ports) (*plan, problem.Lis
 	p.denials, _ = tool.NewDenials(spec.Agent.DenyCommandPatterns) // Check has reported every bad pattern
 	config := workspace.Config{Root: spec.Workspace.Root, ReadOnly: spec.Workspace.ReadOnly, OutDir: spec.Workspace.OutDir,
 		TmpDir: spec.Workspace.TmpDir}
-	if !under(problems, "/workspace") {
-		problems = append(problems, workspace.Check(config)...)
-	}
 	if len(problems) > 0 {
+		if !under(problems, "/workspace") {
+			problems = append(problems, workspace.Check(config)...)
+		}
 		return nil, problems
 	}
 	ws, err := workspace.Open(config)
 	if err != nil {
-		problems.Add("workspace-unavailable", "/workspace", "%v", err)
+		if problems = problem.Of(err); len(problems) == 0 {
+			problems.Add("workspace-unavailable", "/workspace", "%v", err)
+		}
 		return nil, problems
 	}
 	p.workspace = ws

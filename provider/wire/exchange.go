@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"mime"
 	"net/http"
 	"strings"
 	"time"
@@ -114,8 +113,8 @@ func (e *Endpoint) exchange(ctx context.Context, header http.Header, body Body, 
 	if err != nil {
 		return llm.Response{}, TransportError(ctx, "while reading the response", err)
 	}
-	kind, _, _ := mime.ParseMediaType(answer.Header.Get("Content-Type"))
-	switch kind {
+	kind, _, _ := strings.Cut(answer.Header.Get("Content-Type"), ";")
+	switch strings.ToLower(strings.TrimSpace(kind)) {
 	case "application/json":
 		err = whole(src, d)
 	case "text/html", "application/xhtml+xml":
