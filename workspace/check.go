@@ -28,8 +28,9 @@ func Check(c Config) problem.List {
 		l.AddHint("not-writable", "/workspace/outDir", "let this user write there, or name another directory",
 			"the output directory %q is not writable", c.OutDir)
 	}
+	var tmp *checked
 	if c.TmpDir != "" {
-		checkDir(&l, "/workspace/tmpDir", "temporary directory", c.TmpDir)
+		tmp = checkDir(&l, "/workspace/tmpDir", "temporary directory", c.TmpDir)
 	}
 	if len(c.ReadOnly) == 0 {
 		l.AddHint("required", "/workspace/readOnly", "list at least the directory with the sources to read",
@@ -50,6 +51,7 @@ func Check(c Config) problem.List {
 		}
 		seen = append(seen, entry)
 		checkOverlap(&l, pointer, entry, out)
+		checkScratch(&l, entry, out, tmp)
 	}
 	return l
 }
@@ -137,6 +139,18 @@ func checkOverlap(l *problem.List, pointer string, entry, out *checked) {
 	case isAbove(out, entry):
 		l.AddHint("overlap", pointer, "choose an output directory that does not hold it",
 			"the read-only entry is inside the output directory")
+	}
+}
+
+// checkScratch refuses a temporary directory through which processes could change a read-only entry. An entry that is the
+// output directory may be changed anyway.
+func checkScratch(l *problem.List, entry, out, tmp *checked) {
+	if tmp == nil || out != nil && os.SameFile(entry.stat, out.stat) {
+		return
+	}
+	if os.SameFile(entry.stat, tmp.stat) || isAbove(tmp, entry) {
+		l.AddHint("overlap", "/workspace/tmpDir", "choose another directory, or leave it out for a private one",
+			"the temporary directory is or holds the read-only entry %d, which processes could then change", entry.index)
 	}
 }
 

@@ -87,6 +87,34 @@ func TestCheckKeepsOutputAndReadOnlyApart(t *testing.T) {
 	}
 }
 
+func TestCheckKeepsTemporaryAndReadOnlyApart(t *testing.T) {
+	t.Parallel()
+	base := t.TempDir()
+	for _, dir := range []string{"/src/deep", "/out", "/tmp"} {
+		mkdir(t, base+dir)
+	}
+	link(t, base+"/src", base+"/src-link")
+	overlap := [][2]string{{"overlap", "/workspace/tmpDir"}}
+	for _, tt := range []struct {
+		name, tmp string
+		want      [][2]string
+	}{
+		{"beside", "/tmp", nil},
+		{"inside an entry", "/src/deep", nil},
+		{"the output directory, which is an entry too", "/out", nil},
+		{"the sources through a link", "/src-link", overlap},
+		{"above the sources", "/", overlap},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			got := Check(Config{Root: base, ReadOnly: []string{base + "/src", base + "/out"}, OutDir: base + "/out", TmpDir: base + tt.tmp})
+			if diff := cmp.Diff(tt.want, places(got)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
 func TestCheckFindsDirectoriesThatCannotBeUsed(t *testing.T) {
 	t.Parallel()
 	if os.Getuid() == 0 {
