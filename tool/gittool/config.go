@@ -37,14 +37,12 @@ func settings() []setting {
 		{"gpg.ssh.defaultKeyCommand", "false"}, {"gpg.ssh.allowedSignersFile", os.DevNull}, {"gpg.ssh.revocationFile", os.DevNull},
 		{"commit.gpgSign", "false"}, {"tag.gpgSign", "false"}, {"tag.forceSignAnnotated", "false"}, {"commit.template", os.DevNull},
 		{"protocol.allow", "never"}, {"credential.helper", ""}, {"safe.bareRepository", "explicit"}, {"safe.directory", "*"},
-		{"blame.ignoreRevsFile", ""}, {"mailmap.file", os.DevNull}, {"grep.fallbackToNoIndex", "false"}, {"init.templateDir", ""},
+		{"mailmap.file", os.DevNull}, {"grep.fallbackToNoIndex", "false"}, {"init.templateDir", ""},
 		{"gc.auto", "0"}, {"maintenance.auto", "false"}, {"rerere.enabled", "false"}, {"help.autoCorrect", "never"},
 		{"column.ui", "never"}, {"i18n.logOutputEncoding", "UTF-8"},
 	}
-	for _, what := range []string{"ui", "branch", "diff", "grep", "interactive", "status", "showBranch", "decorate"} {
-		if what != "decorate" {
-			s = append(s, setting{"color." + what, "false"})
-		}
+	for _, what := range []string{"ui", "branch", "diff", "grep", "interactive", "status", "showBranch"} {
+		s = append(s, setting{"color." + what, "false"})
 	}
 	return s
 }

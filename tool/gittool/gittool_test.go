@@ -134,10 +134,10 @@ func TestTheDirectoryOfACall(t *testing.T) {
 	if r := d.read(t, "log --format=%s -- b.txt ../a.txt", "src/dir"); r.Text != "second\nfirst\n" {
 		t.Errorf("paths of a directory: %q", r.Text)
 	}
-	must(t, os.Symlink(d.outside, d.src+"/link"))
-	must(t, os.Symlink(d.outside, d.out+"/link"))
-	d.repository(t, d.outside, "outside-canary")
-	for _, directory := range []string{"..", "/", d.outside, "../outside", "src/link", "out/link", "out/../../outside", "src/.git", "src/.git/refs", "none", "out-twin", "~"} {
+	foreign(t, d)
+	must(t, os.Symlink(d.outside+"/repo", d.src+"/link"))
+	must(t, os.Symlink(d.outside+"/repo", d.out+"/link"))
+	for _, directory := range []string{"..", "/", d.outside + "/repo", "../outside/repo", "src/link", "out/link", "out/../../outside/repo", "src/.git", "src/.git/refs", "none", "out-twin", "~"} {
 		if r := d.read(t, "log --format=%s", directory); !r.IsError || strings.Contains(r.Text, "canary\n") {
 			t.Errorf("%q: %q", directory, r.Text)
 		}

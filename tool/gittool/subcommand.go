@@ -108,7 +108,7 @@ func readCommands() []subcommand {
 			operands: pathsOnly, forced: []string{"--ignore-submodules=dirty"}},
 		{name: "blame", options: `-b --root --show-stats -L= -l -t -s -e --show-email -f --show-name -n --show-number -w -M[=] -C[=] -c --porcelain -p
 			--line-porcelain --incremental --first-parent --since= --reverse --abbrev= --date= --ignore-rev= --minimal --no-progress`,
-			operands: revisionsAndPaths, marks: onlyPathsMark, forced: []string{"--no-textconv"}},
+			operands: revisionsAndPaths, marks: onlyPathsMark, forced: []string{"--no-textconv", "--no-ignore-revs-file"}},
 		{name: "ls-files", options: `-c --cached -d --deleted -m --modified -o --others -i --ignored -s --stage -u --unmerged -k --killed
 			--directory --no-empty-directory --exclude-standard -x= --exclude= -t -v -z --full-name --eol --deduplicate --abbrev[=] --format=
 			--error-unmatch --resolve-undo`, operands: pathsOnly},

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/hozo-run/hozo/sandbox"
 	"github.com/hozo-run/hozo/tool"
@@ -20,8 +21,21 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == sandbox.ShimArgument {
 		os.Exit(sandbox.Shim())
 	}
-	os.Exit(m.Run())
+	dir, err := os.MkdirTemp("", "gittool")
+	if err != nil {
+		panic(err)
+	}
+	templates = dir
+	code := m.Run()
+	os.RemoveAll(dir)
+	os.Exit(code)
 }
+
+// templates is a directory for repositories that are made once and copied, since git takes its time.
+var templates string
+
+// made are the subjects of the templates that there are.
+var made sync.Map
 
 // desk is a workspace with a repository in src and another in out, both with two commits, and a place outside with a
 // secret, a program that leaves a marker when it runs, and a repository of its own.
@@ -44,7 +58,7 @@ func newDesk(t testing.TB, unconfined bool) *desk {
 		must(t, os.MkdirAll(dir, 0o755))
 	}
 	d.put(t, d.outside+"/secret.txt", "outside-canary\n")
-	d.put(t, d.evil, "#!/bin/sh\necho ran >>"+d.marker+"\nexec cat\n")
+	d.put(t, d.evil, "#!/bin/sh\necho ran >>"+d.marker+"\n[ $# -gt 0 ] || exec cat\n")
 	must(t, os.Chmod(d.evil, 0o755))
 	for _, dir := range []string{d.src, d.out} {
 		d.repository(t, dir, "first")
@@ -67,8 +81,15 @@ func newDesk(t testing.TB, unconfined bool) *desk {
 // repository makes a repository with two commits of a.txt, dir/b.txt and secret.txt.
 func (d *desk) repository(t testing.TB, dir, subject string) {
 	t.Helper()
+	template := filepath.Join(templates, subject)
+	once, _ := made.LoadOrStore(subject, sync.OnceFunc(func() { d.template(t, template, subject) }))
+	once.(func())()
+	must(t, os.CopyFS(dir, os.DirFS(template)))
+}
+
+func (d *desk) template(t testing.TB, dir, subject string) {
 	must(t, os.MkdirAll(dir+"/dir", 0o755))
-	d.git(t, dir, "init", "-q", "-b", "main")
+	d.git(t, dir, "init", "-q", "-b", "main", "--template=")
 	d.put(t, dir+"/a.txt", "one\n")
 	d.put(t, dir+"/dir/b.txt", "bee\n")
 	d.put(t, dir+"/secret.txt", "public\n")
@@ -97,7 +118,10 @@ func (d *desk) plain(dir string, args []string, env ...string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	c := exec.Command(git, args...)
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	c := exec.CommandContext(ctx, git, args...)
+	c.WaitDelay = time.Second
 	c.Dir = dir
 	c.Env = append([]string{"PATH=" + sandbox.SearchPath, "HOME=" + d.tmp, "GIT_CONFIG_NOSYSTEM=1", "GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@localhost",
 		"GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@localhost", "GIT_AUTHOR_DATE=2001-01-01T00:00:00Z", "GIT_COMMITTER_DATE=2001-01-01T00:00:00Z"}, env...)
