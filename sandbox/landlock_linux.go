@@ -56,10 +56,11 @@ func handledFiles(abi int, p *Policy) uint64 {
 	return rights
 }
 
-// ruleset is a set of Landlock rules that a thread can put on itself, any number of threads one after another.
+// ruleset is a set of Landlock rules that a thread can put on itself, any number of threads one after another, also in
+// another process that is given the file.
 type ruleset struct {
-	fd    int
-	files uint64
+	file   *os.File
+	rights uint64 // that rules can give
 }
 
 // newRuleset writes down what p permits.
@@ -89,7 +90,7 @@ func newRuleset(p *Policy) (*ruleset, error) {
 		return nil, fmt.Errorf("landlock: create the rules: %w", errno)
 	}
 	unix.CloseOnExec(int(fd))
-	r := &ruleset{fd: int(fd), files: attr.Handled_access_fs}
+	r := &ruleset{file: os.NewFile(fd, "rules"), rights: attr.Handled_access_fs}
 	if err := r.fill(p); err != nil {
 		r.close()
 		return nil, err
@@ -145,8 +146,8 @@ func (r *ruleset) allow(path string, rights uint64) error {
 	if stat.Mode&unix.S_IFMT != unix.S_IFDIR {
 		rights &= rightsOfFiles
 	}
-	rule := unix.LandlockPathBeneathAttr{Allowed_access: rights & r.files, Parent_fd: int32(fd)}
-	_, _, errno := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, uintptr(r.fd), unix.LANDLOCK_RULE_PATH_BENEATH, uintptr(unsafe.Pointer(&rule)), 0, 0, 0)
+	rule := unix.LandlockPathBeneathAttr{Allowed_access: rights & r.rights, Parent_fd: int32(fd)}
+	_, _, errno := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, r.file.Fd(), unix.LANDLOCK_RULE_PATH_BENEATH, uintptr(unsafe.Pointer(&rule)), 0, 0, 0)
 	if errno != 0 {
 		return &os.PathError{Op: "landlock: add a rule for", Path: path, Err: errno}
 	}
@@ -155,10 +156,10 @@ func (r *ruleset) allow(path string, rights uint64) error {
 
 // apply puts the rules on the calling thread and on everything that it starts from now on. There is no way back.
 func (r *ruleset) apply() error {
-	if _, _, errno := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, uintptr(r.fd), 0, 0); errno != 0 {
+	if _, _, errno := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, r.file.Fd(), 0, 0); errno != 0 {
 		return fmt.Errorf("landlock: apply the rules: %w", errno)
 	}
 	return nil
 }
 
-func (r *ruleset) close() { unix.Close(r.fd) }
+func (r *ruleset) close() { r.file.Close() }

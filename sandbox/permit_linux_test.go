@@ -146,6 +146,7 @@ func TestFilterFitsItsArchitecture(t *testing.T) {
 
 // TestControlGroupsOfVersion2 makes a group by hand where the controllers are missing that would make one by themselves.
 func TestControlGroupsOfVersion2(t *testing.T) {
+	requireAll(t)
 	t.Parallel()
 	parent := cgroupRoot
 	if _, err := os.Stat(filepath.Join(parent, "cgroup.procs")); err != nil {

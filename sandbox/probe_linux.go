@@ -152,12 +152,24 @@ func probeNamespaces() Protection {
 		Effect:   "commands have no network, see no other process, and end with everything they started, also when hozo is killed",
 	}
 	if !t.available {
-		p.Evidence = fmt.Sprintf("making a process in new namespaces: %v", t.err)
+		p.Evidence = "making a process in new namespaces: " + refusal(t.err)
 		p.Effect = "the network is refused by system call filter alone, and a helper process hunts down what a command leaves behind"
 		p.Fix = "permit unprivileged user namespaces: sysctl user.max_user_namespaces above 0, kernel.unprivileged_userns_clone=1 and " +
 			"kernel.apparmor_restrict_unprivileged_userns=0 where they exist; in a container, a system call filter that permits clone and unshare"
 	}
 	return p
+}
+
+// refusal says why namespaces cannot be made. What the kernel calls a full device is a limit that is reached.
+func refusal(err error) string {
+	errno, ok := errors.AsType[unix.Errno](err)
+	switch {
+	case !ok:
+		return err.Error()
+	case errno == unix.ENOSPC:
+		return "the limit of user namespaces is reached, or is 0"
+	}
+	return errno.Error()
 }
 
 func probeSeccomp() Protection {

@@ -22,7 +22,7 @@ func OpenThread(p Policy) (*Thread, error) {
 	}
 	t := &Thread{}
 	p.showsGroup = true
-	if err := t.starter.openThread(&p); err != nil {
+	if err := t.starter.openThread(&p, nil); err != nil {
 		return nil, wrap("open a confined thread", err)
 	}
 	return t, nil

@@ -14,10 +14,12 @@ import (
 )
 
 // The descriptors of a shim besides its standard ones, which are the command's: what to do comes in on the first, what
-// has happened goes out on the second.
+// has happened goes out on the second, and the third are the rules of files, if there are any: paths are looked up when a
+// sandbox is opened, and not again.
 const (
 	shimControl = 3
 	shimStatus  = 4
+	shimRules   = 5
 )
 
 // What follows the order on the control pipe. Its end means that nobody is there any more for whom the command could run.
@@ -27,9 +29,8 @@ const shimTerminate = 't'
 // where it would mend text.
 type order struct {
 	Policy    Policy   `json:"policy"` // without its paths
+	Rules     bool     `json:"rules,omitempty"`
 	Without   layer    `json:"without,omitempty"`
-	Readable  [][]byte `json:"readable,omitempty"`
-	Writable  [][]byte `json:"writable,omitempty"`
 	Path      []byte   `json:"path"`
 	Arguments [][]byte `json:"arguments,omitempty"`
 	Env       [][]byte `json:"env,omitempty"`
@@ -38,7 +39,7 @@ type order struct {
 
 func newOrder(p *Policy, c *Command) *order {
 	o := &order{
-		Policy: *p, Without: p.without, Readable: toBytes(p.Read), Writable: toBytes(p.Write),
+		Policy: *p, Without: p.without,
 		Path: []byte(c.Path), Arguments: toBytes(c.Args), Env: toBytes(c.Env), Dir: []byte(c.Dir),
 	}
 	o.Policy.Read, o.Policy.Write = nil, nil
@@ -48,7 +49,7 @@ func newOrder(p *Policy, c *Command) *order {
 // open returns the policy and the command of an order.
 func (o *order) open() (Policy, Command) {
 	p := o.Policy
-	p.Read, p.Write, p.without = toStrings(o.Readable), toStrings(o.Writable), o.Without
+	p.without = o.Without | layerLandlock // the rules are made already
 	return p, Command{Path: string(o.Path), Args: toStrings(o.Arguments), Env: toStrings(o.Env), Dir: string(o.Dir)}
 }
 
@@ -89,7 +90,7 @@ type shimmed struct {
 }
 
 // startBehindShim starts the command where there are no namespaces, or where its limits cannot be set in time otherwise.
-func startBehindShim(p *Policy, c *Command, stdio [3]*os.File) (child, error) {
+func (st *starter) startBehindShim(p *Policy, c *Command, stdio [3]*os.File) (child, error) {
 	executable := p.Shim
 	if executable == "" {
 		var err error
@@ -97,7 +98,9 @@ func startBehindShim(p *Policy, c *Command, stdio [3]*os.File) (child, error) {
 			return nil, fmt.Errorf("find the running program: %w", err)
 		}
 	}
-	text, err := json.Marshal(newOrder(p, c))
+	o := newOrder(p, c)
+	o.Rules = st.rules != nil
+	text, err := json.Marshal(o)
 	if err != nil {
 		return nil, err
 	}
@@ -112,9 +115,13 @@ func startBehindShim(p *Policy, c *Command, stdio [3]*os.File) (child, error) {
 		return nil, err
 	}
 	defer theirStatus.Close()
+	files := append(stdio[:], theirControl, theirStatus)
+	if o.Rules {
+		files = append(files, st.rules.file)
+	}
 	// It gets no parent-death signal: it has to outlive this process for as long as it takes to end the command.
 	process, err := os.StartProcess(executable, []string{"hozo", ShimArgument}, &os.ProcAttr{
-		Dir: "/", Env: []string{}, Files: append(stdio[:], theirControl, theirStatus), Sys: &syscall.SysProcAttr{Setsid: true},
+		Dir: "/", Env: []string{}, Files: files, Sys: &syscall.SysProcAttr{Setsid: true},
 	})
 	if err != nil {
 		control.Close()
@@ -202,8 +209,7 @@ func (s *shimmed) kill() {
 // command has ended or when the process that gave the order says so or is gone. It returns the exit code for the process,
 // which is 0 unless it was not started by this package.
 func Shim() int {
-	unix.CloseOnExec(shimControl)
-	unix.CloseOnExec(shimStatus)
+	closeOnExec()
 	control := bufio.NewReader(os.NewFile(shimControl, "control"))
 	answers := json.NewEncoder(os.NewFile(shimStatus, "status"))
 	line, err := control.ReadBytes('\n')
@@ -244,7 +250,11 @@ func (o *order) start(s *starter) (child, error) {
 			return nil, err
 		}
 	}
-	if err := s.openThread(&p); err != nil {
+	var rules *ruleset
+	if o.Rules {
+		rules = &ruleset{file: os.NewFile(shimRules, "rules")}
+	}
+	if err := s.openThread(&p, rules); err != nil {
 		return nil, err
 	}
 	return s.startDirect(&p, &c, [3]*os.File{os.Stdin, os.Stdout, os.Stderr})

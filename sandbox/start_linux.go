@@ -9,27 +9,35 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// starter is the confined thread of a Sandbox, or nothing where a shim stands in front of each command.
+// starter is the confined thread of a Sandbox, or where a shim stands in front of each command, what shims are given.
 type starter struct {
 	confined *confinement
+	rules    *ruleset    // for shims; nil: no Landlock
 	requests chan func() // run on the thread, one after another
 	over     chan struct{}
 }
 
 func (s *starter) open(p *Policy) error {
 	closeOnExec()
-	if !isolates(p) || !traces(p) {
-		return nil
+	if isolates(p) && traces(p) {
+		return s.openThread(p, nil)
 	}
-	return s.openThread(p)
+	var err error
+	if !p.Unconfined && p.uses(layerLandlock) && landlockABI() > 0 {
+		s.rules, err = newRuleset(p)
+	}
+	return err
 }
 
-// openThread makes the confined thread.
-func (s *starter) openThread(p *Policy) error {
+// openThread makes the confined thread. The rules of files are made of the policy unless they are given.
+func (s *starter) openThread(p *Policy, given *ruleset) error {
 	s.requests, s.over = make(chan func()), make(chan struct{})
 	confined, err := prepare(p)
 	if err != nil {
 		return err
+	}
+	if given != nil {
+		confined.rules = given
 	}
 	entered := make(chan error)
 	onThreadOfItsOwn(func() {
@@ -71,12 +79,15 @@ func (s *starter) close() {
 		s.confined.close()
 		s.confined = nil
 	}
+	if s.rules != nil {
+		s.rules.close()
+	}
 }
 
 // start starts the command in the best way this machine has.
 func (s *starter) start(p *Policy, c *Command, stdio [3]*os.File) (child, error) {
 	if s.confined == nil {
-		return startBehindShim(p, c, stdio)
+		return s.startBehindShim(p, c, stdio)
 	}
 	return s.startDirect(p, c, stdio)
 }
