@@ -90,7 +90,7 @@ type shimmed struct {
 }
 
 // startBehindShim starts the command where there are no namespaces, or where its limits cannot be set in time otherwise.
-func (st *starter) startBehindShim(p *Policy, c *Command, stdio [3]*os.File) (child, error) {
+func (s *starter) startBehindShim(p *Policy, c *Command, stdio [3]*os.File) (child, error) {
 	executable := p.Shim
 	if executable == "" {
 		var err error
@@ -99,7 +99,7 @@ func (st *starter) startBehindShim(p *Policy, c *Command, stdio [3]*os.File) (ch
 		}
 	}
 	o := newOrder(p, c)
-	o.Rules = st.rules != nil
+	o.Rules = s.rules != nil
 	text, err := json.Marshal(o)
 	if err != nil {
 		return nil, err
@@ -117,7 +117,7 @@ func (st *starter) startBehindShim(p *Policy, c *Command, stdio [3]*os.File) (ch
 	defer theirStatus.Close()
 	files := append(stdio[:], theirControl, theirStatus)
 	if o.Rules {
-		files = append(files, st.rules.file)
+		files = append(files, s.rules.file)
 	}
 	// It gets no parent-death signal: it has to outlive this process for as long as it takes to end the command.
 	process, err := os.StartProcess(executable, []string{"hozo", ShimArgument}, &os.ProcAttr{
@@ -128,9 +128,9 @@ func (st *starter) startBehindShim(p *Policy, c *Command, stdio [3]*os.File) (ch
 		status.Close()
 		return nil, err
 	}
-	s := &shimmed{gone: make(chan struct{}), control: control}
+	command := &shimmed{gone: make(chan struct{}), control: control}
 	theirStatus.Close() // so that the end of the shim is the end of the pipe
-	return s, s.begin(process, status, append(text, '\n'))
+	return command, command.begin(process, status, append(text, '\n'))
 }
 
 // begin hands the order over and waits for the first answer.
