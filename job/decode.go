@@ -56,6 +56,10 @@ func (d *decoder) document(target any) {
 		d.add(0, codeEncoding, "save the document as UTF-8 without one", "the document begins with a byte order mark")
 		d.data = rest
 	}
+	if bytes.HasPrefix(d.data, []byte("\xff\xfe")) || bytes.HasPrefix(d.data, []byte("\xfe\xff")) {
+		d.fail(0, codeEncoding, "save the document as UTF-8", "the document is UTF-16")
+		return
+	}
 	d.dec = jsontext.NewDecoder(bytes.NewBuffer(d.data), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	if !d.value(reflect.ValueOf(target).Elem()) {
 		return

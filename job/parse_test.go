@@ -125,8 +125,9 @@ func TestParseRefusesWhatIsNotStrictJSON(t *testing.T) {
 	}{
 		"trailing data":          {goodSpec + " x", []string{"trailing-data "}},
 		"two documents":          {goodSpec + "\n" + goodSpec, []string{"trailing-data "}},
+		"UTF-16, big endian":     {"\xfe\xff\x00{\x00}", []string{"encoding "}},
 		"byte order mark":        {"\ufeff" + goodSpec, []string{"encoding "}},
-		"UTF-16":                 {"\xff\xfe{\x00}\x00", []string{"syntax "}},
+		"UTF-16":                 {"\xff\xfe{\x00}\x00", []string{"encoding "}},
 		"empty":                  {"", []string{"syntax "}},
 		"white space":            {" \n ", []string{"syntax "}},
 		"no object":              {`[]`, []string{"wrong-type "}},

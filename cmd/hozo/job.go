@@ -159,7 +159,7 @@ func (p *program) readSpec(file string) ([]byte, error) {
 	}
 	data, err := io.ReadAll(io.LimitReader(from, job.MaxSpecBytes+1))
 	if err != nil {
-		return nil, fmt.Errorf("read the job document: %w", err)
+		return nil, &exitError{code: job.ExitUsage, err: fmt.Errorf("read the job document: %w", err)}
 	}
 	return data, nil
 }

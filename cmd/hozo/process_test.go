@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -51,3 +52,14 @@ func plant(t *testing.T, files map[string]string) string {
 }
 
 const agentFile = "---\nname: agent\ndescription: Works.\n---\nAnswer the question.\n"
+
+func TestADocumentThatCannotBeReadIsWrongUsage(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, spec := range []string{".", "missing.json"} {
+		stdout, stderr, code := finished(t, hozo(t, dir, nil, "job", "--spec", spec))
+		if code != 2 || stdout != "" || !strings.HasPrefix(stderr, "hozo job: ") {
+			t.Errorf("%s: exit code %d, standard output %q, standard error %q", spec, code, stdout, stderr)
+		}
+	}
+}
