@@ -202,6 +202,42 @@ func TestAnAnswerThatDoesNotPassIsInNoEvent(t *testing.T) {
 	}
 }
 
+// TestWhatTheWebSaidMayGoBackThere fetches an address that a search has found, and one that a file holds.
+func TestWhatTheWebSaidMayGoBackThere(t *testing.T) {
+	t.Parallel()
+	const address = "https://example.com/guides/how-to-close-a-branch-office-in-an-orderly-way"
+	find := declare("web_find", "read", `"properties":{"query":{"type":"string"}},"required":["query"]`)
+	fetch := declare("web_fetch", "external", `"properties":{"url":{"type":"string"}},"required":["url"]`)
+	find.Egress, fetch.Egress = true, true
+	s, err := hostserver.NewServer(hostserver.Config{Tools: []hostserver.Tool{
+		{Declaration: find, Run: func(context.Context, *hostserver.Call) hostserver.Result {
+			return hostserver.Text("found: %s", address)
+		}},
+		{Declaration: fetch, Run: func(context.Context, *hostserver.Call) hostserver.Result { return hostserver.Text("a page") }},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rt, err := newKernel()
+	if err != nil {
+		t.Fatal(err)
+	}
+	base := newServer(t, newOffice())
+	spec := modelSpec(t, base, turns("done",
+		step{"web_find", `{"query":"closing an office"}`}, step{"web_fetch", `{"url":"` + address + `"}`}, step{"read", `{"path":"source/minutes.md"}`},
+		step{"web_fetch", `{"url":"https://example.com/?q=closing+a+branch+office"}`},
+		step{"web_fetch", `{"url":"https://example.com/?q=to+close+the+northern+branch+in+the+spring+and+to+tell+nobody+before"}`}))
+	spec.Agent.Tools = []string{"read", "web_find", "web_fetch"}
+	if spec.Host, err = s.Declarations("web_find", "web_fetch"); err != nil {
+		t.Fatal(err)
+	}
+	events, _ := runModel(t, rt, s, spec)
+	want := []string{"1.0 web_find true", "2.0 web_fetch true", "3.0 read true", "4.0 web_fetch true", "5.0 web_fetch blocked false"}
+	if diff := cmp.Diff(want, calls(events)); diff != "" {
+		t.Errorf("calls (-want +got):\n%s", diff)
+	}
+}
+
 func TestAJobWithoutItsHostIsRefused(t *testing.T) {
 	t.Parallel()
 	for name, rt := range runtimes(t) {

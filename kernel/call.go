@@ -252,7 +252,8 @@ func (r *run) report(c *call) {
 	}
 	c.result.Text = text
 	success := !c.result.IsError
-	if success && c.tool.Effect == tool.EffectRead {
+	// What a guarded tool answers comes from where its arguments go: to send it there again gives nothing away.
+	if success && c.tool.Effect == tool.EffectRead && c.tool.Guard == nil {
 		for _, o := range r.observers {
 			o.Observe(text)
 		}

@@ -63,7 +63,7 @@ type Judgement struct {
 
 // Observer sees what the job reads.
 type Observer interface {
-	// Observe takes the text of a successful call that only reads, before the model is shown it.
+	// Observe takes the text of a successful call that only reads and has no Guard, before the model is shown it.
 	Observe(text string)
 }
 
