@@ -13,11 +13,22 @@ import (
 	"github.com/hozo-run/hozo/kernel"
 	"github.com/hozo-run/hozo/llm"
 	"github.com/hozo-run/hozo/provider/scripted"
+	"github.com/hozo-run/hozo/sandbox"
 	"github.com/hozo-run/hozo/tool"
 	"github.com/hozo-run/hozo/tool/filetool"
+	"github.com/hozo-run/hozo/tool/scripttool"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// TestMain makes this test binary the child of scripts as well, and the helper of the sandbox where that needs one.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == scripttool.ChildArgument {
+		os.Exit(scripttool.Child())
+	}
+	if len(os.Args) > 1 && os.Args[1] == sandbox.ShimArgument {
+		os.Exit(sandbox.Shim())
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // extraTools are tools with an effect of their own, for what the file tools cannot show.
 func extraTools() []tool.Tool {

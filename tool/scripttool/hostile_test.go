@@ -19,7 +19,7 @@ func failedAs(r tool.Result, k kind) bool {
 func TestHostileScripts(t *testing.T) {
 	t.Parallel()
 	soon := Limits{Time: time.Second}
-	small := Limits{Time: time.Minute, HeapBytes: 8 << 20}
+	small := Limits{Time: time.Minute, HeapBytes: 4 << 20}
 	for name, tc := range map[string]struct {
 		limits Limits
 		code   string

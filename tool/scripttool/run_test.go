@@ -114,11 +114,11 @@ func TestOutputIsBounded(t *testing.T) {
 		code  string
 		holds []string
 	}{
-		"value":              {`return Array.from({length: 40000}, (_, i) => "line " + i).join("\n")`, []string{"line 0\n", "\n\n[Cut: this is the beginning of 107223 tokens; return less"}},
+		"value":              {`return Array.from({length: 10000}, (_, i) => "line " + i).join("\n")`, []string{"line 0\n", "\n\n[Cut: this is the beginning of 24723 tokens; return less"}},
 		"one line":           {`return "ä".repeat(200000)`, []string{"ä\n\n[Cut: this is the beginning of 100000 tokens"}},
-		"console":            {`for (let i = 0; i < 1e5; i++) console.log("line " + i); return 1`, []string{"1\n\nConsole:\nline 0\n", "; print less.]\n\n[The console was cut at 65536 bytes.]"}},
+		"console":            {`for (let i = 0; i < 1e4; i++) console.log("line " + i); return 1`, []string{"1\n\nConsole:\nline 0\n", "; print less.]\n\n[The console was cut at 65536 bytes.]"}},
 		"one line of it":     {`console.log("x".repeat(1e6)); console.log("y")`, []string{"Console:\nxxx", "[The console was cut at 65536 bytes.]"}},
-		"both":               {`for (let i = 0; i < 1e4; i++) console.log("printed " + i); return "x\n".repeat(1e5)`, []string{"x\n\n[Cut: ", "Console:\nprinted 0\n"}},
+		"both":               {`for (let i = 0; i < 3000; i++) console.log("printed " + i); return "x\n".repeat(1e5)`, []string{"x\n\n[Cut: ", "Console:\nprinted 0\n"}},
 		"message of failure": {`throw new Error("m".repeat(1e6))`, []string{"The script failed (script): Error: mmm", "\nAt line 1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
