@@ -14,7 +14,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 DIR ?= .
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test test-needs check lint generated generate smoke ring replay collector bench clean
+.PHONY: help demo build test test-needs check lint generated generate smoke conformance ring replay collector bench clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,6 +36,9 @@ test-needs:
 			echo "installing strace for the test that watches opened files"; \
 			{ apt-get update && apt-get install -y --no-install-recommends strace; } >/dev/null 2>&1 || echo "strace could not be installed: that test is skipped"; \
 		else echo "no strace: the test that watches opened files is skipped"; fi; fi
+	@if command -v npm >/dev/null 2>&1; then \
+		tool/mcptool/conformance/fetch.sh || echo "the reference server of MCP could not be fetched: its tests are skipped"; \
+	else echo "no npm: the tests against the reference server of MCP are skipped"; fi
 
 check: lint generated test ## everything a change must pass before it is committed
 
@@ -53,6 +56,9 @@ generated: ## fail if a generated file differs from what its generator writes
 	{ git diff; git status --porcelain; } >$$before && $(GO) generate ./... && { git diff; git status --porcelain; } >$$after && \
 	if cmp -s $$before $$after; then rm -f $$before $$after; else \
 		echo "generated files are out of date; run make generate and commit:"; diff $$before $$after | head -40; rm -f $$before $$after; exit 1; fi
+
+conformance: ## the official conformance suite of MCP against our client, in both revisions; needs npm
+	tool/mcptool/conformance/run.sh
 
 smoke: ## the upgrade gate: isolation, tool policy, limits, failures, credentials, run
 	$(TEST) -suites Isolation,ToolPolicy,Limits,Failures,Credentials,Run -- -count=1 -run '^TestSmoke' ./...
