@@ -42,7 +42,7 @@ func (r *run) book(turn, try int64, response llm.Response, made request, f *faul
 	}
 	r.emit(&job.UsageData{
 		Call: job.CallUsage{ID: fmt.Sprintf("%d.%d", turn, try), Purpose: llm.PurposeTurn, Model: r.spec.Model.ID,
-			ServedModel: response.ServedModel, Tokens: usage, CostMicroUSD: cost, PrefixHash: r.plan.dialog.PrefixHash(),
+			ServedModel: r.redact(cut(response.ServedModel, 200)), Tokens: usage, CostMicroUSD: cost, PrefixHash: r.plan.dialog.PrefixHash(),
 			Estimated: estimated, StartUnixNano: made.start.UnixNano(), DurationMS: milliseconds(made.took), Stop: response.Stop,
 			Error: class},
 		Total: r.ledger.total,

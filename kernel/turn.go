@@ -3,6 +3,7 @@ package kernel
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -102,12 +103,20 @@ func (r *run) judge(response llm.Response, err error, space room) *fault {
 			"the answer was cut at %d tokens, which is all that the prompt left of the window of %d", space.tokens, window)}
 	case response.Stop == llm.StopLength:
 		return &fault{class: "output-limit", end: stopf(job.ReasonError, job.CodeOutputLimit,
-			"the answer was cut at the output limit of the model (%d tokens)", response.Usage.Output)}
+			"the answer was cut at the output limit (%s)", outputLimit(space.tokens, response.Usage.Output))}
 	case len(response.Message.ToolCalls()) == 0 && strings.TrimSpace(response.Message.Text()) == "":
 		return &fault{class: "empty-answer", retryable: true, empty: true, end: stopf(job.ReasonError, job.CodeEmptyAnswer,
 			"the model gave neither an answer nor a tool call, %d times", maxEmptyTries)}
 	}
 	return nil
+}
+
+// outputLimit says which limit cut an answer: the one that was asked for, or the provider's own.
+func outputLimit(asked, written int64) string {
+	if asked > 0 {
+		return fmt.Sprintf("%d tokens were asked for at most", asked)
+	}
+	return fmt.Sprintf("the provider's own, after %d tokens", written)
 }
 
 func overflow(format string, args ...any) *stop {
