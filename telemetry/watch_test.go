@@ -1,7 +1,6 @@
 package telemetry_test
 
 import (
-	"sync"
 	"testing"
 
 	"github.com/hozo-run/hozo/job"
@@ -10,9 +9,8 @@ import (
 
 // playedJob is a job.Handle whose events are given.
 type playedJob struct {
-	events  chan *job.Event
-	done    chan struct{}
-	discard sync.Once
+	events chan *job.Event
+	done   chan struct{}
 }
 
 func play(all *events) *playedJob {
