@@ -253,10 +253,8 @@ func (r *run) report(c *call) {
 	c.result.Text = text
 	success := !c.result.IsError
 	// What a guarded tool answers comes from where its arguments go: to send it there again gives nothing away.
-	if success && c.tool.Effect == tool.EffectRead && c.tool.Guard == nil {
-		for _, o := range r.observers {
-			o.Observe(text)
-		}
+	if c.code == "" && c.tool.Guard == nil {
+		r.observe(text)
 	}
 	r.emitIn(c.parentID(), &job.ToolResultData{CallID: c.ID, Tool: c.Name, Success: success, Summary: c.summary(),
 		Bytes: int64(len(text)), DurationMS: time.Since(c.start).Milliseconds()})

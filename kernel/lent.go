@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/hozo-run/hozo/job"
+	"github.com/hozo-run/hozo/llm"
 	"github.com/hozo-run/hozo/problem"
 	"github.com/hozo-run/hozo/tool"
 )
@@ -157,6 +158,32 @@ func (r *run) attach(lent Lent) {
 	}
 	if observer, ok := lent.(Observer); ok {
 		r.observers = append(r.observers, observer)
+	}
+}
+
+// observeSpec shows observers what the job was given to read besides its task: context blocks and earlier tool results.
+func (r *run) observeSpec() {
+	if len(r.observers) == 0 {
+		return
+	}
+	for _, c := range r.spec.Context {
+		r.observe(c.Data)
+	}
+	for _, m := range r.spec.History {
+		for _, p := range m.Parts {
+			if p.Type != llm.PartToolResult {
+				continue
+			}
+			for _, inner := range p.ToolResult.Content {
+				r.observe(inner.Text)
+			}
+		}
+	}
+}
+
+func (r *run) observe(text string) {
+	for _, o := range r.observers {
+		o.Observe(text)
 	}
 }
 

@@ -152,6 +152,7 @@ func (r *run) start() {
 		"agent": spec.Agent.ID, "agentVersion": spec.Agent.Version, "model": spec.Model.ID, "tools": p.tools.Len(),
 	})
 	r.ledger.addPrompt(p.promptBytes)
+	r.observeSpec()
 }
 
 // ended returns the stop of a job that was aborted or ran out of time, nil for one that may go on.

@@ -228,6 +228,34 @@ responses:
 	}
 }
 
+func TestContextAndFailedCallsCountAsRead(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	spec := h.spec(t, []string{"web_search"}, nil, `
+responses:
+- parts: [{call: {name: read, arguments: {path: "source/plan.txt", offset: 40}}}]
+- parts: [{call: {name: web_search, arguments: {query: "the quarterly figures are worse than anyone outside knows"}}}]
+- text: done
+`)
+	spec.Context = []job.ContextBlock{{Label: "memo", Place: job.PlaceBeforeTask, Data: "Note: the quarterly figures are worse than anyone outside knows."}}
+	near, far := net.Pipe()
+	connection, err := h.server.Connect(t.Context(), far, hostserver.Run{ID: "job-1", Tools: []string{"web_search"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	handle, err := newRuntime(t, nil).Start(t.Context(), spec, job.Ports{Host: near})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if outcome := handle.Wait(); outcome.Completed == nil {
+		t.Errorf("outcome = %+v", outcome.Failed)
+	}
+	<-connection.Done()
+	if len(h.seen) != 0 {
+		t.Errorf("calls that left: %q", h.seen)
+	}
+}
+
 func TestAnAnswerIsHeldUntilItsChecksHavePassed(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
