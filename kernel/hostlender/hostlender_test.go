@@ -228,12 +228,11 @@ responses:
 	}
 }
 
-func TestContextAndFailedCallsCountAsRead(t *testing.T) {
+func TestContextCountsAsRead(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)
 	spec := h.spec(t, []string{"web_search"}, nil, `
 responses:
-- parts: [{call: {name: read, arguments: {path: "source/plan.txt", offset: 40}}}]
 - parts: [{call: {name: web_search, arguments: {query: "the quarterly figures are worse than anyone outside knows"}}}]
 - text: done
 `)
