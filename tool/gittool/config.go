@@ -84,8 +84,8 @@ func (r *repository) environment(writes bool, more []setting) []string {
 	return env
 }
 
-// named returns what stands above the filters and merge drivers of the repository, whose names only its configuration
-// knows.
+// named returns what stands above the filters, merge drivers and configured hooks of the repository, whose names only its
+// configuration knows.
 func (r *repository) named(ctx context.Context, env *tool.Env, git string) ([]setting, error) {
 	if !r.mayName() {
 		return nil, nil
@@ -100,7 +100,7 @@ func (r *repository) named(ctx context.Context, env *tool.Env, git string) ([]se
 		return nil, errors.New(failed.Text)
 	}
 	listed, err := s.Run(ctx, sandbox.Command{
-		Path: git, Args: []string{"config", "--includes", "--name-only", "-z", "--get-regexp", `^(filter|merge)\.`},
+		Path: git, Args: []string{"config", "--includes", "--name-only", "-z", "--get-regexp", `^(filter|merge|hook)\.`},
 		Dir: r.dir, Env: command.Environment(env, r.environment(false, nil)...), Stderr: null,
 	})
 	if err != nil {
@@ -124,17 +124,19 @@ func above(keys []byte) []setting {
 		if last <= len(section) { // there is no name
 			continue
 		}
-		name := string(key[:last])
-		if string(section) == "merge" {
+		switch name := string(key[:last]); string(section) {
+		case "filter":
+			all = append(all, setting{name + ".clean", ""}, setting{name + ".smudge", ""}, setting{name + ".process", ""}, setting{name + ".required", "false"})
+		case "merge":
 			all = append(all, setting{name + ".driver", "false"})
-			continue
+		case "hook":
+			all = append(all, setting{name + ".enabled", "false"}, setting{name + ".command", "true"})
 		}
-		all = append(all, setting{name + ".clean", ""}, setting{name + ".smudge", ""}, setting{name + ".process", ""}, setting{name + ".required", "false"})
 	}
 	return slices.Compact(all)
 }
 
-// mayName reports whether the repository's configuration may have filters or merge drivers. Most have none, which its
+// mayName reports whether the repository's configuration may have filters, merge drivers or hooks. Most have none, which its
 // text shows: the names of sections cannot be written in another way.
 func (r *repository) mayName() bool {
 	for _, file := range []string{filepath.Join(r.common, "config"), filepath.Join(r.git, "config.worktree"), filepath.Join(r.common, "config.worktree")} {
@@ -146,7 +148,7 @@ func (r *repository) mayName() bool {
 			return true
 		}
 		text := bytes.ToLower(data)
-		for _, word := range []string{"filter", "merge", "include"} {
+		for _, word := range []string{"filter", "merge", "hook", "include"} {
 			if bytes.Contains(text, []byte(word)) {
 				return true
 			}

@@ -335,3 +335,43 @@ func TestDescriptionIsTheSameBytes(t *testing.T) {
 		}
 	}
 }
+
+// TestRepositoriesThatAreNoPlainDirectory: submodules, linked work trees and shared objects are fine while they stay inside.
+func TestRepositoriesThatAreNoPlainDirectory(t *testing.T) {
+	t.Parallel()
+	for _, unconfined := range []bool{false, true} {
+		d := newDesk(t, unconfined)
+		d.git(t, d.src, "-c", "protocol.file.allow=always", "submodule", "add", "-q", d.src, "sub")
+		d.git(t, d.src, "commit", "-q", "-m", "with-sub")
+		d.git(t, d.src, "worktree", "add", "-q", "linked", "HEAD~1")
+		d.git(t, d.src, "clone", "-q", "--shared", ".", "shared")
+		for directory, want := range map[string]string{"src/sub": "second", "src/sub/dir": "second", "src/linked": "second", "src/shared": "with-sub", "src": "with-sub"} {
+			if r := d.read(t, "log -1 --format=%s", directory); r.IsError || r.Text != want+"\n" {
+				t.Errorf("%s: %q", directory, r.Text)
+			}
+			if r := d.read(t, "status --short -uno", directory); r.IsError || r.Text != "(no output)" {
+				t.Errorf("status of %s: %q", directory, r.Text)
+			}
+		}
+	}
+}
+
+func TestWithoutARepository(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, true)
+	must(t, os.RemoveAll(d.src+"/.git"))
+	d.repository(t, d.root, "above-the-entry")
+	if r := d.read(t, "log"); !r.IsError || !strings.Contains(r.Text, "no git repository here") {
+		t.Errorf("%q", r.Text)
+	}
+}
+
+func BenchmarkLog(b *testing.B) {
+	d := newDesk(b, false)
+	tl := New(Options{})
+	for b.Loop() {
+		if r := tl.Run(b.Context(), d.env, json.RawMessage(`{"command":"log --oneline"}`)); r.IsError {
+			b.Fatal(r.Text)
+		}
+	}
+}

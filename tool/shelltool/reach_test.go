@@ -1,10 +1,12 @@
 package shelltool
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"strings"
 	"testing"
 
@@ -182,5 +184,24 @@ func TestDescriptionIsTheSameBytes(t *testing.T) {
 	}
 	if a.Effect != tool.EffectExternal || !cmp.Equal(a.CommandArguments, []string{"command"}) {
 		t.Errorf("effect %s, command arguments %v", a.Effect, a.CommandArguments)
+	}
+}
+
+func BenchmarkCall(b *testing.B) {
+	d := newDesk(b)
+	tl := New(Options{})
+	for b.Loop() {
+		if r := tl.Run(b.Context(), d.env, json.RawMessage(`{"command":":"}`)); r.IsError {
+			b.Fatal(r.Text)
+		}
+	}
+}
+
+// BenchmarkBareBash is what BenchmarkCall is compared with.
+func BenchmarkBareBash(b *testing.B) {
+	for b.Loop() {
+		if err := exec.Command("/bin/bash", "--noprofile", "--norc", "-c", ":").Run(); err != nil {
+			b.Fatal(err)
+		}
 	}
 }
