@@ -140,6 +140,7 @@ func arrows() []arrow {
 		{"sandbox", []string{"problem"}},
 		{"tool/tooltest", []string{"tool", "workspace", "llm", "problem"}},
 		{"tool", []string{"llm", "problem", "workspace", "sandbox"}},
+		{"tool/mcptool/mcptest", nil},
 		{"tool/mcptool/conformance", []string{"tool", "tool/mcptool"}},
 		{"tool/command", []string{"tool", "sandbox", "workspace"}},
 		{"tool/shelltool", []string{"tool", "tool/command"}},

@@ -20,12 +20,18 @@ import (
 	"github.com/hozo-run/hozo/provider/scripted"
 	"github.com/hozo-run/hozo/tool"
 	"github.com/hozo-run/hozo/tool/filetool"
+	"github.com/hozo-run/hozo/tool/mcptool/mcptest"
 )
 
 const secret = "Bearer mcp-canary-11"
 
 // newServer returns an MCP server of the official SDK and a count of the requests that carried the secret header.
 func newServer(t *testing.T) (*httptest.Server, *atomic.Int64) {
+	t.Helper()
+	return newServerWith(t, nil)
+}
+
+func newServerWith(t *testing.T, options *mcp.StreamableHTTPOptions) (*httptest.Server, *atomic.Int64) {
 	t.Helper()
 	type query struct {
 		Q string `json:"q"`
@@ -37,7 +43,7 @@ func newServer(t *testing.T) (*httptest.Server, *atomic.Int64) {
 	mcp.AddTool(server, &mcp.Tool{Name: "lookup", Description: "Looks up.", Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true}}, answer)
 	mcp.AddTool(server, &mcp.Tool{Name: "update", Description: "Updates."}, answer)
 	mcp.AddTool(server, &mcp.Tool{Name: "erase", Description: "Erases."}, answer)
-	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil)
+	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, options)
 	authorised := &atomic.Int64{}
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") == secret {
@@ -166,6 +172,39 @@ responses:
 	}
 	if outcome.Completed == nil {
 		t.Errorf("outcome = %+v", outcome.Failed)
+	}
+}
+
+func TestAJobUsesTheReferenceServer(t *testing.T) {
+	t.Parallel()
+	url := mcptest.Everything(t)
+	events, outcome := run(t, []string{"mcp__every__*"}, []job.MCPServer{
+		{Name: "every", URL: url, Required: true, AllowedTools: []string{"echo", "get-sum"}},
+	}, `
+responses:
+- parts: [{call: {name: mcp__every__echo, arguments: {message: hello}}}, {call: {name: mcp__every__get-sum, arguments: {a: 2, b: 3}}}]
+- text: '{{ range calls "mcp__every__echo" }}{{ .text }}{{ end }}; {{ range calls "mcp__every__get-sum" }}{{ .text }}{{ end }}'
+`)
+	if outcome.Completed == nil || outcome.Completed.Answer != "Echo: hello; The sum of 2 and 3 is 5." {
+		t.Errorf("outcome = %+v %+v\n%s", outcome.Completed, outcome.Failed, text(events))
+	}
+}
+
+// TestAJobUsesBothRevisionsOfTheProtocol has one server that speaks the newest revision, which is stateless, and one that
+// speaks those with sessions only.
+func TestAJobUsesBothRevisionsOfTheProtocol(t *testing.T) {
+	t.Parallel()
+	modern, _ := newServerWith(t, &mcp.StreamableHTTPOptions{Stateless: true})
+	legacy, _ := newServer(t)
+	events, outcome := run(t, []string{"mcp__modern__lookup", "mcp__legacy__lookup"}, []job.MCPServer{
+		{Name: "modern", URL: modern.URL, Required: true}, {Name: "legacy", URL: legacy.URL, Required: true},
+	}, `
+responses:
+- parts: [{call: {name: mcp__modern__lookup, arguments: {q: new}}}, {call: {name: mcp__legacy__lookup, arguments: {q: old}}}]
+- text: '{{ range calls "mcp__modern__lookup" }}{{ .text }}{{ end }}; {{ range calls "mcp__legacy__lookup" }}{{ .text }}{{ end }}'
+`)
+	if outcome.Completed == nil || outcome.Completed.Answer != "found new; found old" {
+		t.Errorf("outcome = %+v %+v\n%s", outcome.Completed, outcome.Failed, text(events))
 	}
 }
 
