@@ -119,6 +119,25 @@ func TestFilesOutsideAreOutOfReach(t *testing.T) {
 	}
 }
 
+// TestFilesOutsideAreHeldByTheSandboxAlone: with the sandbox off the same commands succeed, so that it is what refuses them.
+func TestFilesOutsideAreHeldByTheSandboxAlone(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	open, err := sandbox.Open(sandbox.Policy{Read: []string{d.src}, Write: []string{d.out, d.tmp}, Unconfined: true})
+	must(t, err)
+	defer open.Close()
+	d.env.Processes = func() (*sandbox.Sandbox, error) { return open, nil }
+	r := d.shell(t, "cat ../outside/secret.txt; head -c 5 /etc/passwd; echo x > ../outside/new; echo x > src/new")
+	if r.IsError || r.Text != "outside-canary\nroot:" {
+		t.Errorf("%q", r.Text)
+	}
+	for _, path := range []string{d.outside + "/new", d.src + "/new"} {
+		if _, err := os.Lstat(path); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestAttackS6ForkBombEnds(t *testing.T) {
 	t.Parallel()
 	if !sandbox.Probe().Has(sandbox.ProtectionProcesses) && !sandbox.Probe().Has(sandbox.ProtectionCgroup) {
