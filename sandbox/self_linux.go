@@ -22,6 +22,9 @@ func OpenThread(p Policy) (*Thread, error) {
 	}
 	t := &Thread{}
 	p.showsGroup = true
+	if p.Limits.Processes < 0 && p.Limits.MemoryBytes < 0 {
+		p.without |= layerCgroup // a group would bound nothing
+	}
 	if err := t.starter.openThread(&p, nil); err != nil {
 		return nil, wrap("open a confined thread", err)
 	}

@@ -39,22 +39,19 @@ func serve(in io.Reader, out io.Writer, confine func(*order) error) error {
 	if err := confine(&o); err != nil {
 		return fmt.Errorf("confine the script: %w", err)
 	}
-	c := &child{order: &o, out: &writer{to: out}, console: o.ConsoleBytes, answers: make(chan *answer)}
-	c.deadline = time.UnixMilli(o.DeadlineMS)
-	go c.listen(lines)
+	c := &child{order: &o, in: lines, out: &writer{to: out}, console: o.ConsoleBytes, deadline: time.UnixMilli(o.DeadlineMS)}
 	if err := c.run(); err != nil {
 		return err
 	}
 	return c.broken
 }
 
-// child runs a script on one goroutine and hears answers on another.
+// child runs a script.
 type child struct {
 	*order
+	in       *bufio.Reader
 	out      *writer
 	deadline time.Time
-	// answers is closed when the parent says nothing more.
-	answers chan *answer
 	// waiting is how many calls have no answer yet.
 	waiting int
 	// console is how many bytes may still be printed; less than 0 is no more.
@@ -62,22 +59,6 @@ type child struct {
 	end     *end
 	// broken is the first failure to write.
 	broken error
-}
-
-// listen passes the answers on. It ends with the process.
-func (c *child) listen(lines *bufio.Reader) {
-	defer close(c.answers)
-	for {
-		line, err := readLine(lines, 2*maxLine)
-		if err != nil {
-			return
-		}
-		a := &answer{}
-		if json.Unmarshal(line, a) != nil {
-			return
-		}
-		c.answers <- a
-	}
 }
 
 func (c *child) say(m *message) {
@@ -102,8 +83,6 @@ func (c *child) run() error {
 
 // drive runs the script until it has said how it ended, or returns why that will not be.
 func (c *child) drive(e engine) *failure {
-	late := time.NewTimer(time.Until(c.deadline))
-	defer late.Stop()
 	failed := e.start(c.Code)
 	for failed == nil && c.end == nil && c.broken == nil {
 		// What was interrupted at the deadline gets one more turn, in which it tells where.
@@ -117,24 +96,24 @@ func (c *child) drive(e engine) *failure {
 		case drained && c.waiting == 0:
 			failed = &failure{Kind: kindDeadlock}
 		case drained:
-			failed = c.await(e, late.C)
+			failed = c.await(e)
 		}
 	}
 	return failed
 }
 
-// await waits for the end of a call and passes it on.
-func (c *child) await(e engine, late <-chan time.Time) *failure {
-	select {
-	case a, ok := <-c.answers:
-		if !ok {
-			return &failure{Kind: kindAborted}
-		}
-		c.waiting--
-		return e.settle(a)
-	case <-late:
-		return &failure{Kind: kindTimeout}
+// await waits for the end of a call and passes it on. It is the parent that watches the clock meanwhile.
+func (c *child) await(e engine) *failure {
+	line, err := readLine(c.in, 2*maxLine)
+	if err != nil {
+		return &failure{Kind: kindAborted}
 	}
+	a := &answer{}
+	if err := json.Unmarshal(line, a); err != nil {
+		return &failure{Kind: kindSandbox, Message: "an answer is no JSON: " + err.Error()}
+	}
+	c.waiting--
+	return e.settle(a)
 }
 
 // host is what the script reaches.

@@ -3,7 +3,4 @@
 package scripttool
 
 // The race detector maps terabytes; a program that is built with it starts within no bound.
-const (
-	addressBytes = -1
-	dataBytes    = 0
-)
+const dataBytes = 0

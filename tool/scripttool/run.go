@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/hozo-run/hozo/sandbox"
 	"github.com/hozo-run/hozo/tool"
 )
 
@@ -114,7 +113,7 @@ func newSession(env *tool.Env, limits Limits) *session {
 func (s *session) converse(ctx context.Context, p *process, code string) *end {
 	given := make(chan error, 1)
 	go func() { given <- s.out.write(s.order(ctx, code)) }()
-	defer func() { p.running.Kill(); <-given }() // the end of the child ends the writing
+	defer func() { p.kill(); <-given }() // the end of the child ends the writing
 	messages := newReader(p.out)
 	for {
 		m, err := messages.next()
@@ -225,20 +224,16 @@ func (s *session) answer(id int64, name string, r tool.Result) *answer {
 }
 
 // lost explains a child that ended without a last word.
-func lost(ended sandbox.Result) *failure {
-	words := string(ended.Output)
+func lost(e ending) *failure {
 	switch {
 	// What the Go runtime says when it gets no memory.
-	case strings.Contains(words, "out of memory"), strings.Contains(words, "cannot allocate memory"):
+	case strings.Contains(e.words, "out of memory"), strings.Contains(e.words, "cannot allocate memory"):
 		return &failure{Kind: kindMemory}
-	case ended.Signal == "SIGXCPU":
+	case strings.Contains(e.state, "CPU time limit"):
 		return &failure{Kind: kindTimeout}
 	}
-	how := fmt.Sprintf("exit code %d", ended.ExitCode)
-	if ended.Signal != "" {
-		how = ended.Signal
-	}
-	if first, _, _ := strings.Cut(words, "\n"); first != "" {
+	how := e.state
+	if first, _, _ := strings.Cut(e.words, "\n"); first != "" {
 		how += fmt.Sprintf(", %q", prefix(first, 200))
 	}
 	return &failure{Kind: kindSandbox, Message: "the process of the script ended by itself: " + how}
