@@ -18,7 +18,7 @@ func TestMain(m *testing.M) {
 		case sandbox.ShimArgument:
 			os.Exit(sandbox.Shim())
 		case strayArgument:
-			os.Exit(stray())
+			os.Exit(stray(os.Args[2], os.Args[3] == "open"))
 		}
 	}
 	goleak.VerifyTestMain(m)

@@ -242,6 +242,9 @@ func TestTheChildIsConfined(t *testing.T) {
 		return // the report of the sandbox says what is missing
 	}
 	for _, path := range []string{"/etc/passwd", "/proc/self/environ", "/proc/1/environ", "/etc/hostname"} {
+		if _, err := os.ReadFile(path); err != nil {
+			continue // not to be read by anybody here
+		}
 		script := `if read line < ` + path + `; then echo '{"end":{"text":"read"}}'; else echo '{"end":{"text":"refused"}}'; fi`
 		t.Run(path, func(t *testing.T) {
 			if r := playWith(t, newLender(), Options{Program: program(t, script)}, "return 1"); r.Text != "refused" {
