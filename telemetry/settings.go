@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -41,7 +42,9 @@ type environment struct {
 func (e *environment) get(name string) string { return strings.TrimSpace(e.getenv(name)) }
 
 func (e *environment) complain(format string, args ...any) {
-	e.problems = append(e.problems, fmt.Sprintf(format, args...))
+	if text := fmt.Sprintf(format, args...); !slices.Contains(e.problems, text) { // one variable can concern both kinds of data
+		e.problems = append(e.problems, text)
+	}
 }
 
 // readSettings reads the variables of the OpenTelemetry specification. What cannot be followed is a problem; the data that
@@ -118,7 +121,7 @@ func (e *environment) endpoint(kind, path string) *endpoint {
 	if !strings.Contains(variable, kind) {
 		u = u.JoinPath(path)
 	}
-	to := &endpoint{url: u.String(), shown: u.Scheme + "://" + u.Host + u.Path, timeout: defaultTimeout}
+	to := &endpoint{url: u.String(), shown: u.Scheme + "://" + u.Host + "/" + strings.TrimPrefix(u.Path, "/"), timeout: defaultTimeout}
 	to.headers = e.headers(e.signal(kind, "HEADERS"))
 	if name, text := e.signal(kind, "TIMEOUT"); text != "" {
 		if ms, err := strconv.ParseInt(text, 10, 32); err == nil && ms > 0 {
