@@ -189,17 +189,18 @@ func (f *accountFlags) configured(provider string) (job.ProviderConfig, bool, er
 	if err != nil {
 		return job.ProviderConfig{}, false, usageError("--provider-config: %v", err)
 	}
-	accounts, err := parseAccounts(f.configFile, data)
+	spec, err := parsePart("providers", "--provider-config", f.configFile, data)
 	if err != nil {
 		return job.ProviderConfig{}, false, err
 	}
-	config, ok := accounts[provider]
+	config, ok := spec.Providers[provider]
 	return config, ok, nil
 }
 
-// parseAccounts reads accounts as strictly as a job document: it makes one of them, and keeps the problems of that part.
-func parseAccounts(file string, data []byte) (map[string]job.ProviderConfig, error) {
-	const before = `{"providers":`
+// parsePart reads a file that holds one field of a job document, as strictly as the document: it makes one of it, and keeps
+// the problems of that field. flag is what named the file.
+func parsePart(field, flag, file string, data []byte) (*job.Spec, error) {
+	before, place := `{"`+field+`":`, "/"+field
 	document := slices.Concat([]byte(before), bytes.TrimRight(data, "\r\n"), []byte("}"))
 	var spec *job.Spec
 	_, err := job.ParseWith(document, func(s *job.Spec) problem.List {
@@ -208,21 +209,21 @@ func parseAccounts(file string, data []byte) (map[string]job.ProviderConfig, err
 	})
 	var problems problem.List
 	for _, p := range problem.Of(err) {
-		if p.Code == "syntax" || p.Code == "trailing-data" || strings.HasPrefix(p.Pointer, "/providers/") || p.Pointer == "/providers" && p.Code != "required" {
+		if p.Code == "syntax" || p.Code == "trailing-data" || strings.HasPrefix(p.Pointer, place+"/") || p.Pointer == place && p.Code != "required" {
 			if p.Line == 1 {
 				p.Column = max(1, p.Column-len(before))
 			}
-			p.Pointer, p.Path = strings.TrimPrefix(p.Pointer, "/providers"), file
+			p.Pointer, p.Path = strings.TrimPrefix(p.Pointer, place), file
 			problems = append(problems, p)
 		}
 	}
-	if err := problems.Err("--provider-config"); err != nil {
+	if err := problems.Err(flag); err != nil {
 		return nil, err
 	}
 	if spec == nil {
 		return nil, err
 	}
-	return spec.Providers, nil
+	return spec, nil
 }
 
 // readScript reads a script for the scripted model as JSON, and checks it so that problems have the file's lines.

@@ -75,7 +75,7 @@ func TestAccountsAreReadStrictly(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := parseAccounts("accounts.json", []byte(test.text))
+			_, err := parsePart("providers", "--provider-config", "accounts.json", []byte(test.text))
 			found := problem.Of(err)
 			if len(found) == 0 || found[0].Path != "accounts.json" || found[0].Line != 1 {
 				t.Fatalf("error %v", err)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io/fs"
@@ -89,13 +90,12 @@ func (p *program) checkAgents(paths []string, asJSON bool) error {
 }
 
 func checkAgent(file string, in catalog.Installation) checkedAgent {
-	agent, problems := catalog.ParseFile(file)
+	agent, problems := parseAgent(file, in)
 	c := checkedAgent{Path: file, Problems: problems, Warnings: problem.List{}}
 	if agent == nil {
 		return c
 	}
 	c.Name = agent.Name
-	c.Problems = append(c.Problems, agent.Check(in)...)
 	if len(c.Problems) == 0 {
 		c.Problems = problem.List{}
 		if agent.Audience == catalog.AudienceRuntime {
@@ -106,6 +106,29 @@ func checkAgent(file string, in catalog.Installation) checkedAgent {
 		}
 	}
 	return c
+}
+
+// parseAgent reads an agent's package and checks it against what the program has. The problems of both are one list, in
+// the order of file and line; without any the package is never nil.
+func parseAgent(file string, in catalog.Installation) (*catalog.Package, problem.List) {
+	agent, problems := catalog.ParseFile(file)
+	if agent == nil {
+		return nil, problems
+	}
+	problems = append(problems, agent.Check(in)...)
+	slices.SortStableFunc(problems, func(a, b problem.Problem) int {
+		return cmp.Or(cmp.Compare(skillFile(a, file), skillFile(b, file)), cmp.Compare(a.Path, b.Path), cmp.Compare(a.Line, b.Line),
+			cmp.Compare(a.Column, b.Column))
+	})
+	return agent, problems
+}
+
+// skillFile is 1 for a finding in another file than the agent's, which come last.
+func skillFile(found problem.Problem, agent string) int {
+	if found.Path == agent {
+		return 0
+	}
+	return 1
 }
 
 func (p *program) printChecked(checked []checkedAgent) {

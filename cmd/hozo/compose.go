@@ -25,6 +25,7 @@ type runFlags struct {
 	out       string
 	readOnly  []string
 	context   []string
+	mcp       string
 
 	thinking    string
 	timeout     time.Duration
@@ -75,7 +76,26 @@ func (p *program) compose(f *runFlags, agentFile, task string, changed func(stri
 	if spec.Context, err = readContext(f.context); err != nil {
 		return nil, err
 	}
+	if spec.MCP, err = readMCP(f.mcp); err != nil {
+		return nil, err
+	}
 	return spec, f.setLimits(&spec.Limits, changed)
+}
+
+// readMCP reads the file of --mcp-config: the field mcp of a job document.
+func readMCP(file string) (*job.MCP, error) {
+	if file == "" {
+		return nil, nil
+	}
+	data, err := readLimited(file, maxConfigBytes)
+	if err != nil {
+		return nil, usageError("--mcp-config: %v", err)
+	}
+	spec, err := parsePart("mcp", "--mcp-config", file, data)
+	if err != nil {
+		return nil, err
+	}
+	return spec.MCP, nil
 }
 
 func (f *runFlags) setLimits(limits *job.Limits, changed func(string) bool) error {
@@ -104,16 +124,13 @@ func readAgent(file string) (job.Definition, error) {
 		return job.Definition{}, usageError("%s is a directory; name the agent's file, such as %s", file,
 			filepath.Join(file, filepath.Base(filepath.Clean(file))+".md"))
 	}
-	agent, problems := catalog.ParseFile(file)
-	if len(problems) > 0 {
-		return job.Definition{}, problems.Err("read the agent")
-	}
 	tools, err := newTools(&operator{})
 	if err != nil {
 		return job.Definition{}, err
 	}
-	if problems := agent.Check(catalog.Installation{Tools: tools.Names()}); len(problems) > 0 {
-		return job.Definition{}, problems.Err("check the agent")
+	agent, problems := parseAgent(file, catalog.Installation{Tools: tools.Names()})
+	if len(problems) > 0 {
+		return job.Definition{}, problems.Err("read the agent")
 	}
 	definition, problems := agent.Definition()
 	return definition, problems.Err("run the agent")

@@ -75,6 +75,10 @@ func listedModels(only string) ([]listedModel, error) {
 			add(provider.ID, modeltable.Models(provider.ID))
 		}
 	}
+	if address, ok := localServers()[only]; ok {
+		return nil, usageError("the table has no models of %q, a server on this machine: ask it at %s which it has, and run one with --model %s/ID",
+			only, address+"/models", only)
+	}
 	if only != "" && !slices.Contains(names, only) {
 		hint := "there are " + strings.Join(names, ", ")
 		if best := problem.Closest(only, names); best != "" {

@@ -59,6 +59,7 @@ func (f *runFlags) register(command *cobra.Command) {
 	flags.StringVar(&f.out, "out", "", "`DIR` that it may write to, outside of what it reads; made if missing")
 	flags.StringArrayVar(&f.readOnly, "read-only", nil, "further `PATH` that it may read (repeatable); a file WORKSPACE.md is its guide")
 	flags.StringArrayVar(&f.context, "context", nil, "`LABEL=FILE` to show the model before the task, as data (repeatable)")
+	flags.StringVar(&f.mcp, "mcp-config", "", "JSON `FILE` of MCP servers, as the field mcp of a job document")
 	flags.StringVar(&f.account.model, "model", "", "the model as `PROVIDER/ID`, for example offline/surveyor")
 	flags.StringVar(&f.account.configFile, "provider-config", "", "JSON `FILE` of accounts by provider, as in a job document")
 	flags.StringVar(&f.account.api, "api", "", "`API` of the provider: "+job.APIOpenAIChat+" or "+job.APIAnthropicMessages)
@@ -185,6 +186,9 @@ func (p *program) refused(f *runFlags, err error) error {
 		if found.Code == "price-unknown" {
 			found.Hint = "leave it out, or give the price of the model in a file for --provider-config"
 		}
+		if found.Code == "unknown-server" && f.mcp == "" {
+			found.Hint = "describe it in a file for --mcp-config"
+		}
 		named = append(named, found)
 	}
 	return named.Err("the job is refused")
@@ -197,6 +201,7 @@ func flagOf(pointer string) string {
 		{"/workspace/readOnly", "--read-only"}, {"/workspace/outDir", "--out"}, {"/model/thinking", "--thinking"},
 		{"/model", "--model"}, {"/limits/timeoutSec", "--timeout"}, {"/limits/idleTimeoutSec", "--idle-timeout"},
 		{"/limits/maxTurns", "--max-turns"}, {"/limits/maxCostUsd", "--max-cost"}, {"/context", "--context"},
+		{"/mcp", "--mcp-config"},
 	} {
 		if pointer == entry[0] || strings.HasPrefix(pointer, entry[0]+"/") {
 			return entry[1]

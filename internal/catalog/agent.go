@@ -196,7 +196,10 @@ func (r reader) tools(v value) {
 		name, ok := r.text(item, pointer)
 		switch {
 		case !ok:
-		case !validTool(name):
+		case strings.HasPrefix(name, mcpPrefix) && !validServerTool(name):
+			r.add(CodeToolInvalid, pointer, item.mark, "write mcp__<server>__<tool>, or mcp__<server>__* for all tools of a server",
+				strconv.Quote(name)+" does not name a tool of an MCP server")
+		case !strings.HasPrefix(name, mcpPrefix) && !validTool(name):
 			r.add(CodeToolInvalid, pointer, item.mark, "a tool name has letters, digits, _ and -, at most 128",
 				"invalid tool name "+strconv.Quote(name))
 		case slices.Contains(names, name):
@@ -210,6 +213,13 @@ func (r reader) tools(v value) {
 func validTool(s string) bool {
 	const chars = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
 	return s != "" && len(s) <= 128 && strings.Trim(s, chars) == ""
+}
+
+// validServerTool reports whether a name is mcp__<server>__<tool>, where the tool has the server's own name for it, or stands
+// for all tools of a server.
+func validServerTool(s string) bool {
+	server, own, ok := strings.Cut(strings.TrimPrefix(s, mcpPrefix), "__")
+	return ok && validTool(server) && (own == "*" || validTool(strings.ReplaceAll(own, ".", "_")))
 }
 
 func (r reader) sharedSkills(v value) []string {

@@ -79,6 +79,7 @@ func TestCheck(t *testing.T) {
 		"unknown tool of members": {"tools: [Bash]\nmetadata: {audience: member}\n", Installation{Tools: in.Tools}, nil},
 		"unknown MCP server":      {"tools: [mcp__wikki__search]\n", Installation{MCPServers: in.MCPServers}, []place{{CodeMCPServerUnknown, "inventory.md", 4, 9}}},
 		"MCP names are no tools":  {"tools: [mcp__wiki__search]\n", Installation{Tools: in.Tools}, nil},
+		"all tools of a server":   {"tools: [mcp__wiki__*, mcp__wiki__pages.get]\n", Installation{Tools: in.Tools, MCPServers: in.MCPServers}, nil},
 		"unknown skill":           {"skills: [tone, tune]\n", Installation{Skills: in.Skills}, []place{{CodeSkillUnknown, "inventory.md", 4, 16}}},
 		"no skill at all":         {"skills: [tone]\n", Installation{Skills: []string{}}, []place{{CodeSkillUnknown, "inventory.md", 4, 10}}},
 		"reserved name":           {"", Installation{Reserved: in.Reserved}, []place{{CodeNameReserved, "inventory.md", 2, 7}}},

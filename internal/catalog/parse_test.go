@@ -195,6 +195,7 @@ func TestParsePackageFindings(t *testing.T) {
 		"tools without a value":         {minimal("tools:\n"), []place{{CodeToolsNotList, "inventory.md", 4, 7}}},
 		"tools hold a number":           {minimal("tools: [5, read]\n"), []place{{CodeValueType, "inventory.md", 4, 9}}},
 		"tools hold a bad name":         {minimal("tools: [\"a b\", \"\"]\n"), []place{{CodeToolInvalid, "inventory.md", 4, 9}, {CodeToolInvalid, "inventory.md", 4, 16}}},
+		"tools name no MCP tool":        {minimal("tools: [mcp__wiki, mcp__wiki__, mcp____x, \"mcp__wiki__se*\", mcp__*]\n"), []place{{CodeToolInvalid, "inventory.md", 4, 9}, {CodeToolInvalid, "inventory.md", 4, 20}, {CodeToolInvalid, "inventory.md", 4, 33}, {CodeToolInvalid, "inventory.md", 4, 43}, {CodeToolInvalid, "inventory.md", 4, 61}}},
 		"tools hold one twice":          {minimal("tools: [read, read]\n"), []place{{CodeToolDuplicate, "inventory.md", 4, 15}}},
 		"skills a scalar":               {minimal("skills: tone\n"), []place{{CodeSkillInvalid, "inventory.md", 4, 9}}},
 		"skills hold a bad name":        {minimal("skills: [a_b, Tone, tone, tone]\n"), []place{{CodeSkillInvalid, "inventory.md", 4, 10}, {CodeSkillInvalid, "inventory.md", 4, 15}, {CodeSkillDuplicate, "inventory.md", 4, 27}}},
