@@ -84,4 +84,4 @@ bench: ## measure the shipped build and compare with other runtimes
 	$(MAKE) --no-print-directory -C bench run
 
 clean: ## remove what was built
-	rm -rf bin dist demo-out bench/out
+	rm -rf bin bench/out
