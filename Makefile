@@ -14,7 +14,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 DIR ?= .
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test test-needs check lint generated generate smoke conformance ring replay collector bench clean
+.PHONY: help demo build test test-needs check lint generated generate smoke conformance ring replay collector gates bench clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -79,6 +79,9 @@ replay: ## replay recorded provider traffic; RECORDINGS=DIR names the recordings
 
 collector: ## check the export of jobs with the OpenTelemetry collector's own receiver
 	cd telemetry/collectortest && $(GO) run ../../.ci/gotest.go -- ./...
+
+gates: ## the allocations of a call, which no clock decides; also fails if bench needs "go mod tidy"
+	cd bench && $(GO) vet ./... && $(GO) run ../.ci/gotest.go -- -count=1 ./peer/hozo
 
 bench: ## measure the shipped build and compare with other runtimes
 	$(MAKE) --no-print-directory -C bench run

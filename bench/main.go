@@ -1,7 +1,8 @@
 // Bench measures hozo beside other agent runtimes on the same machine, in one run, on the same work, and prints one table:
 // absolute figures, and what hozo's is in proportion to each. It builds hozo as it ships and a runner for each runtime,
-// starts fakellm as their provider, runs every subject in turn for a number of passes, and compares the file tools with
-// ripgrep, GNU grep and fd over the Go source tree. A runtime or a program that this machine does not have is named as
+// starts fakellm as their provider, runs every subject in turn for a number of passes, compares the file tools with
+// ripgrep, GNU grep and fd over the Go source tree, and sets calls that leave the process (of MCP servers, of the shell, of
+// scripts) beside the same without hozo. A runtime or a program that this machine does not have is named as
 // missing. How fast anything is makes no difference to the exit status; wrong counts in hozo's runs do.
 //
 //	bench [-quick] [-only REGEXP] [-out DIR]
@@ -29,7 +30,7 @@ func main() {
 	var o options
 	flag.BoolVar(&o.quick, "quick", false, "one short pass of everything, in under five minutes")
 	flag.StringVar(&o.out, "out", "out", "the directory for programs and results, below bench")
-	only := flag.String("only", "", "measure only the subjects whose name matches this expression; \"files\" is the file tools")
+	only := flag.String("only", "", "measure only the subjects whose name matches this expression; \"files\" is the file tools, \"mcp\", \"shell\" and \"codemode\" are calls that leave the process")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -72,6 +73,9 @@ type bench struct {
 	missing, failures []string
 	results           results
 	searches          []searchResult
+	tools             []toolCost
+	// isolation is the level of protection that processes had.
+	isolation string
 }
 
 // progress tells a person what is going on; results go to standard output.

@@ -99,7 +99,7 @@ func (b *bench) measure(ctx context.Context) error {
 	if b.wanted("files") && ctx.Err() == nil {
 		own = errors.Join(own, b.searchFiles(ctx))
 	}
-	return own
+	return errors.Join(own, b.toolCalls(ctx))
 }
 
 // passes lets the subjects take turns, so that a machine that grows slower does so for all.
@@ -211,11 +211,12 @@ func (b *bench) one(ctx context.Context, base string, s subject, m measurement) 
 			"-turns", strconv.Itoa(w.Turns), "-pieces", strconv.Itoa(w.Pieces), "-burst", strconv.Itoa(max(w.Burst, 1)))
 	}
 	_, core, pin := cores()
-	return execute(ctx, command, s.env, core, pin)
+	record := &harness.Record{}
+	return record, execute(ctx, command, s.env, core, pin, record)
 }
 
-// execute runs a command that prints a record.
-func execute(ctx context.Context, command, env []string, core int, pin bool) (*harness.Record, error) {
+// execute runs a command that prints a value of JSON, and decodes it.
+func execute(ctx context.Context, command, env []string, core int, pin bool, value any) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
@@ -223,14 +224,13 @@ func execute(ctx context.Context, command, env []string, core int, pin bool) (*h
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := onCore(core, pin, cmd.Start); err != nil {
-		return nil, err
+		return err
 	}
 	if err := cmd.Wait(); err != nil {
-		return nil, fmt.Errorf("%w: %s", err, lastLines(stderr.String(), 3))
+		return fmt.Errorf("%w: %s", err, lastLines(stderr.String(), 3))
 	}
-	record := &harness.Record{}
-	if err := json.Unmarshal(stdout.Bytes(), record); err != nil {
-		return nil, fmt.Errorf("%s printed no record: %w", filepath.Base(command[0]), err)
+	if err := json.Unmarshal(stdout.Bytes(), value); err != nil {
+		return fmt.Errorf("%s printed no record: %w", filepath.Base(command[0]), err)
 	}
-	return record, nil
+	return nil
 }

@@ -120,8 +120,8 @@ func (b *bench) searchFiles(ctx context.Context) error {
 func (b *bench) timed(ctx context.Context, n int, flags, command []string) (*harness.Record, []byte, error) {
 	stdout := filepath.Join(b.out, "stdout")
 	line := append([]string{b.program("launch"), "-n", strconv.Itoa(n), "-stdout", stdout}, flags...)
-	record, err := execute(ctx, append(append(line, "--"), command...), nil, 0, false)
-	if err != nil {
+	record := &harness.Record{}
+	if err := execute(ctx, append(append(line, "--"), command...), nil, 0, false, record); err != nil {
 		return nil, nil, err
 	}
 	output, err := os.ReadFile(stdout)
@@ -249,6 +249,9 @@ func (b *bench) writeJSON() error {
 				}
 			}
 		}
+	}
+	if err := b.writeToolJSON(&out); err != nil {
+		return err
 	}
 	return os.WriteFile(filepath.Join(b.out, "bench.jsonl"), out.Bytes(), 0o644)
 }

@@ -72,6 +72,7 @@ func (b *bench) report() error {
 	fmt.Fprintf(&w, "In brackets: hozo's figure divided by this one.\n\n")
 	b.writeTable(&w)
 	b.writeSearches(&w)
+	b.writeToolCalls(&w)
 	b.writeBars(&w)
 	writeList(&w, "Missing", b.missing)
 	writeList(&w, "Went wrong", b.failures)
@@ -190,6 +191,7 @@ func (b *bench) writeBars(w *strings.Builder) {
 			}
 		}
 	}
+	b.writeToolBars(w)
 }
 
 func writeBar(w *strings.Builder, title, peer string, limit, measured float64, more bool) {
