@@ -35,9 +35,10 @@ func (s *session) report(code string, last *end) tool.Result {
 	if last.Nothing && s.console.Len() == 0 {
 		text = "(the script returned nothing and printed nothing)"
 	}
+	whole := max(last.Bytes, int64(len(last.Text)))
 	return tool.Result{
-		Text:    s.fit(text, max(last.Bytes, int64(len(text)))),
-		Summary: fmt.Sprintf("%s, returned %s", plural(len(s.calls), "call"), plural(int(last.Bytes), "byte")),
+		Text:    s.fit(text, whole),
+		Summary: fmt.Sprintf("%s, returned %s", plural(len(s.calls), "call"), plural(int(whole), "byte")),
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"context"
 	_ "embed"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"time"
 
@@ -66,6 +67,12 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
+// sentence tells a model what it has to keep to.
+func (l Limits) sentence() string {
+	return fmt.Sprintf("Limits: %.0f seconds in all, %d calls, %d at a time, %s of memory, %d tokens of result. Each script starts anew.",
+		l.Time.Seconds(), l.Calls, l.Parallel, size(l.HeapBytes), l.OutputTokens)
+}
+
 //go:embed codemode.md
 var description string
 
@@ -85,12 +92,13 @@ type arguments struct {
 // New returns the tool. It is safe to use for any number of jobs at once; it holds nothing between calls.
 func New(o Options) tool.Tool {
 	o.Limits = o.Limits.withDefaults()
+	about := strings.TrimSpace(description) + "\n\n" + o.Limits.sentence()
 	return tool.New(tool.Declaration{
 		Name:        Name,
-		Description: strings.TrimSpace(description),
+		Description: about,
 		InputSchema: json.RawMessage(schema),
 		Effect:      tool.EffectRead,
-		Describe:    describe,
+		Describe:    func(callees []llm.ToolSpec) string { return about + "\n\n" + declarations(callees) },
 		Span:        "hozo.codemode",
 		Boundary: tool.Boundary{
 			Reads:     "nothing itself; what the tools read, ls, grep, find and read-only tools of servers read for it",
@@ -100,9 +108,4 @@ func New(o Options) tool.Tool {
 			Secrets:   "none",
 		},
 	}, func(ctx context.Context, env *tool.Env, a arguments) tool.Result { return run(ctx, env, o, a.Code) })
-}
-
-// describe adds what scripts can call to the description.
-func describe(callees []llm.ToolSpec) string {
-	return strings.TrimSpace(description) + "\n\n" + declarations(callees)
 }
