@@ -214,8 +214,9 @@ func TestChildrenThatMisbehave(t *testing.T) {
 func TestToolsThatWereNotLent(t *testing.T) {
 	t.Parallel()
 	l := newLender()
-	o := Options{Program: program(t, `echo '{"call":{"id":1,"tool":"write","arguments":{}}}'
-read order; read answer
+	o := Options{Program: program(t, `read order
+echo '{"call":{"id":1,"tool":"write","arguments":{}}}'
+read answer
 case $answer in *"write cannot be called from a script"*) echo '{"end":{"text":"refused"}}';; *) echo '{"end":{"text":"answered"}}';; esac`)}
 	if r := playWith(t, l, o, "return 1"); r.Text != "refused" {
 		t.Errorf("got %s", r.Text)
