@@ -2,22 +2,29 @@ package filetool
 
 import (
 	"encoding/json"
-	"os"
+	"os/exec"
 	"path/filepath"
-	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/hozo-run/hozo/tool"
 	"github.com/hozo-run/hozo/workspace"
 )
 
+// goRoot returns the directory of the Go distribution, whose sources are a tree that everyone has who runs these tests.
+func goRoot(tb testing.TB) string {
+	tb.Helper()
+	out, err := exec.Command("go", "env", "GOROOT").Output()
+	if err != nil {
+		tb.Skipf("needs the go command for the sources of the Go distribution: %v", err)
+	}
+	return strings.TrimSpace(string(out))
+}
+
 // goSources is a workspace whose sources are those of the Go distribution, a tree of some 10,000 files.
 func goSources(b *testing.B) *tool.Env {
 	b.Helper()
-	root := filepath.Join(runtime.GOROOT(), "src")
-	if _, err := os.Stat(root); err != nil {
-		b.Skip("needs the sources of the Go distribution")
-	}
+	root := filepath.Join(goRoot(b), "src")
 	w, err := workspace.Open(workspace.Config{Root: b.TempDir(), ReadOnly: []string{root}, OutDir: b.TempDir()})
 	if err != nil {
 		b.Fatal(err)
