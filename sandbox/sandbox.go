@@ -84,6 +84,7 @@ func Open(p Policy) (*Sandbox, error) {
 	if err := p.Check(); err != nil {
 		return nil, err
 	}
+	unignoreSignals()
 	s := &Sandbox{policy: p, live: map[child]bool{}}
 	if err := s.starter.open(&s.policy); err != nil {
 		return nil, wrap("open a sandbox", err)
