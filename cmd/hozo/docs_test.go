@@ -60,6 +60,21 @@ func TestEveryCommandIsExplained(t *testing.T) {
 	visit(newTestRoot())
 }
 
+func TestTheToolsThatComeByAbsenceAreNamed(t *testing.T) {
+	t.Parallel()
+	tools, err := newTools(&operator{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile("../../docs/job-spec.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if list := "`" + strings.Join(tools.Names(), " ") + "`"; !strings.Contains(string(page), list) {
+		t.Errorf("docs/job-spec.md does not name the tools of an agent that names none: %s", list)
+	}
+}
+
 func TestNoFlagTakesACredential(t *testing.T) {
 	t.Parallel()
 	for name, page := range commandPages(newTestRoot()) {

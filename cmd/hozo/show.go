@@ -124,7 +124,7 @@ func (s *show) note(e *job.Event) string {
 		s.calls[d.CallID] = call{tool: visibleLine(d.Tool), input: brief(d.Input), blocked: !d.Allowed}
 		s.active = append(s.active, d.CallID)
 		if !d.Allowed {
-			return s.style.red(fmt.Sprintf("%s %s: %s: %s", visibleLine(d.Tool), brief(d.Input), d.Code, visibleLine(d.Reason)))
+			return s.style.red(fmt.Sprintf("%s: %s: %s", strings.TrimSpace(visibleLine(d.Tool)+" "+brief(d.Input)), d.Code, visibleLine(d.Reason)))
 		}
 	case *job.ToolResultData:
 		return s.result(d)

@@ -71,21 +71,26 @@ func TestProgressTellsWhatHappened(t *testing.T) {
 
 func TestABlockedCallIsToldOnce(t *testing.T) {
 	t.Parallel()
-	var log bytes.Buffer
-	s := (&program{stdout: &log, stderr: &log, getenv: func(string) string { return "" }}).newShow(&runFlags{})
-	for i, data := range []job.EventPayload{
-		&job.ToolCallData{CallID: "1.0", Tool: "shell", Input: json.RawMessage(`{"command":"x"}`), Code: "unknown-tool", Reason: "there is no tool"},
-		&job.ToolResultData{CallID: "1.0", Tool: "shell", Summary: "there is no tool"},
+	for input, want := range map[string]string{
+		`{"command":"x"}`: "shell x: unknown-tool: there is no tool\n",
+		`{}`:              "shell: unknown-tool: there is no tool\n",
 	} {
-		if err := s.event(job.NewEvent(int64(i+1), time.Unix(1, 0), "j", "", data)); err != nil {
-			t.Fatal(err)
+		var log bytes.Buffer
+		s := (&program{stdout: &log, stderr: &log, getenv: func(string) string { return "" }}).newShow(&runFlags{})
+		for i, data := range []job.EventPayload{
+			&job.ToolCallData{CallID: "1.0", Tool: "shell", Input: json.RawMessage(input), Code: "unknown-tool", Reason: "there is no tool"},
+			&job.ToolResultData{CallID: "1.0", Tool: "shell", Summary: "there is no tool"},
+		} {
+			if err := s.event(job.NewEvent(int64(i+1), time.Unix(1, 0), "j", "", data)); err != nil {
+				t.Fatal(err)
+			}
 		}
-	}
-	if got, want := log.String(), "shell x: unknown-tool: there is no tool\n"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-	if len(s.active) != 0 {
-		t.Errorf("the call counts as running: %q", s.active)
+		if got := log.String(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		if len(s.active) != 0 {
+			t.Errorf("the call counts as running: %q", s.active)
+		}
 	}
 }
 
