@@ -3,8 +3,10 @@ package kernel
 import (
 	"errors"
 	"os"
+	"strings"
 	"sync"
 
+	"github.com/hozo-run/hozo/job"
 	"github.com/hozo-run/hozo/sandbox"
 )
 
@@ -52,8 +54,33 @@ func (r *run) openSandbox() (*sandbox.Sandbox, error) {
 		}
 		paths = r.plan.workspace.Paths()
 	}
-	return sandbox.Open(sandbox.Policy{Read: paths.Read, Write: []string{paths.Out, paths.Tmp}, Network: operator.Network,
+	opened, err := sandbox.Open(sandbox.Policy{Read: paths.Read, Write: []string{paths.Out, paths.Tmp}, Network: operator.Network,
 		Unconfined: operator.Unconfined, Shim: operator.Shim})
+	if err != nil {
+		return nil, err
+	}
+	if notice := unprotected(operator.Unconfined, sandbox.Probe()); notice != nil {
+		r.emit(notice)
+	}
+	return opened, nil
+}
+
+// unprotected returns what people have to know about the processes of a job that are not confined, or not wholly; nil if
+// they are. It is told at the first process, since jobs without any are not concerned.
+func unprotected(byOperator bool, report sandbox.Report) *job.Notice {
+	switch {
+	case byOperator:
+		return &job.Notice{Code: "sandbox-off", Message: "the operator switched the sandbox off: commands read, write and connect to whatever the account of this process may"}
+	case report.Level == sandbox.LevelNone:
+		return &job.Notice{Code: "sandbox-none", Message: "this machine has no sandbox: commands read, write and connect to whatever the account of this process may"}
+	case report.Level == sandbox.LevelPartial:
+		var missing []string
+		for _, p := range report.Missing() {
+			missing = append(missing, p.Title)
+		}
+		return &job.Notice{Code: "sandbox-partial", Message: "commands are confined in part, without " + strings.Join(missing, ", ")}
+	}
+	return nil
 }
 
 // closeProcesses ends every process of the job and removes what was made for them.

@@ -212,3 +212,32 @@ func TestGitInAJob(t *testing.T) {
 		t.Error("the program of the repository ran")
 	}
 }
+
+// TestAJobWithoutSandboxSaysSoOnce: the notice comes with the first process, and jobs without any have none.
+func TestAJobWithoutSandboxSaysSoOnce(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		calls []string
+		want  int
+	}{
+		"two commands": {[]string{`{name: shell, arguments: {command: "true"}}`, `{name: shell, arguments: {command: "true"}}`}, 1},
+		"none":         {[]string{`{name: ls, arguments: {}}`}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			events, outcome := runProcessJob(t, newSpec(t, t.TempDir(), nil, callsOf(t, tc.calls...)), &kernel.ProcessPolicy{Unconfined: true}, &requests{})
+			if outcome.Completed == nil {
+				t.Fatalf("outcome %+v", outcome.Failed)
+			}
+			said := 0
+			for _, e := range events {
+				if n, ok := e.Data.(*job.NoticeData); ok && n.Code == "sandbox-off" {
+					said++
+				}
+			}
+			if said != tc.want {
+				t.Errorf("%d notices, want %d", said, tc.want)
+			}
+		})
+	}
+}
