@@ -147,21 +147,9 @@ func (e *Event) UnmarshalJSON(line []byte) error {
 // envelopeBytes is what an envelope takes beside its ids, with room for the largest numbers.
 const envelopeBytes = 160
 
-// encode writes the envelope by hand. Deltas are most of a stream and are written by hand as a whole.
+// encode writes the envelope by hand, and the data too where appendData knows it.
 func (e *Event) encode() ([]byte, error) {
-	delta, isDelta := e.Data.(*MessageDeltaData)
-	var data []byte
-	size := envelopeBytes + len(e.JobID) + len(e.ParentCallID) + len(e.Type)
-	if isDelta {
-		size += len(delta.Text) + len(delta.Text)/16
-	} else {
-		var err error
-		if data, err = encodeData(e.Data); err != nil {
-			return nil, fmt.Errorf("encode event %d of type %q: %w", e.Seq, e.Type, err)
-		}
-		size += len(data)
-	}
-	b := make([]byte, 0, size)
+	b := make([]byte, 0, envelopeBytes+len(e.JobID)+len(e.ParentCallID)+len(e.Type)+dataBytes(e.Data))
 	b = append(b, `{"seq":`...)
 	b = strconv.AppendInt(b, e.Seq, 10)
 	b = append(b, `,"at":"`...)
@@ -175,16 +163,14 @@ func (e *Event) encode() ([]byte, error) {
 		b = appendString(b, e.ParentCallID)
 	}
 	b = append(b, `,"data":`...)
-	if isDelta {
-		b = append(b, `{"turn":`...)
-		b = strconv.AppendInt(b, delta.Turn, 10)
-		b = append(b, `,"try":`...)
-		b = strconv.AppendInt(b, delta.Try, 10)
-		b = append(b, `,"text":`...)
-		b = appendString(b, delta.Text)
-		b = append(b, '}')
-	} else {
+	b, known, err := appendData(b, e.Data)
+	if err == nil && !known {
+		var data []byte
+		data, err = encodeData(e.Data)
 		b = append(b, data...)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("encode event %d of type %q: %w", e.Seq, e.Type, err)
 	}
 	return append(b, '}'), nil
 }
@@ -216,7 +202,7 @@ func appendDigits(b []byte, n, highest int) []byte {
 	return b
 }
 
-// encodeData encodes every data but deltas. Lists are never null: a reader need not know two forms of "none".
+// encodeData encodes the data that appendData leaves, and attributes of spans. Lists are never null: a reader need not know two forms of "none".
 func encodeData(data any) ([]byte, error) {
 	switch d := data.(type) {
 	case *StartedData:
@@ -231,12 +217,6 @@ func encodeData(data any) ([]byte, error) {
 		c := *d
 		c.Outputs = orEmpty(d.Outputs)
 		data = &c
-	case *SpanData:
-		if d.Attributes == nil {
-			c := *d
-			c.Attributes = map[string]any{}
-			data = &c
-		}
 	case nil:
 		return nil, errors.New("it has no data")
 	}
