@@ -10,11 +10,8 @@ import (
 	"sync"
 )
 
-// maxLine bounds a message of the child. It holds the longest arguments in the widest encoding.
+// maxLine bounds a message of the child, such as a call with its arguments, in bytes.
 const maxLine = 4 << 20
-
-// maxArguments bounds the JSON text of the arguments of one call, in bytes.
-const maxArguments = 1 << 20
 
 // order is the first message to the child: what to run.
 type order struct {

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -173,6 +174,10 @@ func program(t *testing.T, script string) string {
 		t.Fatal(err)
 	}
 	path := filepath.Join(dir, "child")
+	// A process that another test starts meanwhile would hold the file open for writing until it executes its own program,
+	// and the system runs no file that is written to.
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
 	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+script+"\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}

@@ -3,7 +3,6 @@ package scripttool
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -96,5 +95,3 @@ func healthy(t *testing.T) {
 		t.Errorf("the next script does not run: %s", r.Text)
 	}
 }
-
-func quote(s string) string { return fmt.Sprintf("%q", s) }
