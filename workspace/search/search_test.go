@@ -184,12 +184,12 @@ func FuzzSearchEqualsRegexp(f *testing.F) {
 	f.Fuzz(func(t *testing.T, pattern, content string, ignoreCase bool) {
 		_, err := regexp.Compile(pattern)
 		if err != nil || len(pattern) > 200 || len(content) > 4000 {
-			t.Skip()
+			return
 		}
 		// Package regexp finds U+FFFD by its bytes at the start of a pattern
 		// and by its meaning, an invalid byte, elsewhere.
 		if strings.ContainsAny(pattern, "\r\n\uFFFD") || strings.Contains(pattern, `\`) && strings.ContainsAny(pattern, "rnx0123456789ac") {
-			t.Skip()
+			return
 		}
 		compareWithRegexp(t, pattern, ignoreCase, []string{content})
 	})
