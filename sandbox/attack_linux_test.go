@@ -69,6 +69,8 @@ func attack(what string, args []string) error {
 		return askDNS(args[0])
 	case "datagram":
 		return turnPair(args[0])
+	case "mode", "mode by descriptor", "set-id", "times", "attribute", "watch", "lease":
+		return changeFile(what, args[0])
 	case "call":
 		return callKernel(args[0])
 	case "capability":
@@ -164,6 +166,47 @@ func turnPair(path string) error {
 		return err
 	}
 	return unix.Connect(fds[0], &unix.SockaddrUnix{Name: path})
+}
+
+// changeFile changes what a file has besides its content, or what others have of it.
+func changeFile(what, path string) error {
+	switch what {
+	case "mode":
+		return os.Chmod(path, 0o666)
+	case "times":
+		return os.Chtimes(path, time.Unix(1, 0), time.Unix(1, 0))
+	case "attribute":
+		return unix.Setxattr(path, "user.x", []byte("x"), 0)
+	case "set-id":
+		fd, err := unix.Open(path, unix.O_CREAT|unix.O_WRONLY, 0o4755)
+		if err == nil {
+			unix.Close(fd)
+			return nil
+		}
+		writeErr := os.WriteFile(path, nil, 0o700)
+		return errors.Join(writeErr, unix.Chmod(path, 0o4755))
+	case "watch":
+		fd, err := unix.InotifyInit1(unix.IN_CLOEXEC)
+		if err != nil {
+			return err
+		}
+		_, err = unix.InotifyAddWatch(fd, path, unix.IN_ALL_EVENTS)
+		return err
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if what == "lease" {
+		_, err = unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_RDLCK)
+		return err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	return f.Chmod(info.Mode())
 }
 
 // callKernel calls what a filter makes absent, with arguments that the kernel itself refuses in another way.

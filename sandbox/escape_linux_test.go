@@ -28,6 +28,7 @@ type prison struct {
 	dir     string // may be written
 	outside string // a directory that is out of reach
 	self    string // this test binary
+	shown   string // a file that may be read
 }
 
 func newPrison(t *testing.T) prison {
@@ -41,6 +42,7 @@ func newPrison(t *testing.T) prison {
 		writeFile(t, filepath.Join(p.outside, name), canary)
 	}
 	writeFile(t, filepath.Join(p.dir, "mine"), "x")
+	p.shown = writeFile(t, filepath.Join(realTemp(t), "shown"), "x")
 	if err := os.Symlink(filepath.Join(p.outside, "secret"), filepath.Join(p.dir, "link")); err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +53,7 @@ func newPrison(t *testing.T) prison {
 func (p prison) attack(t *testing.T, off layer, args ...string) (refused bool, why string) {
 	t.Helper()
 	// The race detector of the test binary needs all addresses there are.
-	s := open(t, Policy{Read: []string{p.self}, Write: []string{p.dir}, Limits: Limits{MemoryBytes: -1}, without: off})
+	s := open(t, Policy{Read: []string{p.self, p.shown}, Write: []string{p.dir}, Limits: Limits{MemoryBytes: -1}, without: off})
 	r := run(t, s, Command{Path: p.self, Args: append([]string{"attack"}, args...), Dir: p.dir, Env: Environment(p.dir)})
 	switch r.ExitCode {
 	case 0:
@@ -157,6 +159,10 @@ func escapes(t *testing.T, p prison) []escape {
 	if abi >= abiScope {
 		abstract |= layerLandlock
 	}
+	var attributes string
+	if err := unix.Setxattr(filepath.Join(p.outside, "old"), "user.x", nil, 0); err != nil {
+		attributes = "this file system keeps no attributes"
+	}
 	// What is set after the start is not in the environment that others see, so one of the first entries is looked for.
 	all := []escape{
 		{"read a file outside", []string{"read", secret}, layerLandlock, ""},
@@ -169,6 +175,14 @@ func escapes(t *testing.T, p prison) []escape {
 		{"overwrite outside", []string{"write", filepath.Join(p.outside, "old")}, layerLandlock, ""},
 		{"move a file out", []string{"move", filepath.Join(p.dir, "mine"), filepath.Join(p.outside, "mine")}, layerLandlock, ""},
 		{"move a file in", []string{"move", filepath.Join(p.outside, "loot"), filepath.Join(p.dir, "loot")}, layerLandlock, ""},
+		{"open a file outside to everybody", []string{"mode", secret}, layerSeccomp, ""},
+		{"open a file to everybody through a link", []string{"mode", filepath.Join(p.dir, "link")}, layerSeccomp, ""},
+		{"change the mode of a file that may be read", []string{"mode by descriptor", p.shown}, layerSeccomp, ""},
+		{"change times outside", []string{"times", secret}, layerSeccomp, ""},
+		{"attach something to a file outside", []string{"attribute", secret}, layerSeccomp, attributes},
+		{"leave a program with the rights of its owner", []string{"set-id", filepath.Join(p.dir, "present")}, layerSeccomp, ""},
+		{"watch a directory outside", []string{"watch", p.outside}, layerSeccomp, ""},
+		{"hold up who writes", []string{"lease", filepath.Join(p.dir, "mine")}, layerSeccomp, ""},
 		{"connect by TCP", []string{"tcp", listenTCP(t)}, tcp, ""},
 		{"send by UDP", []string{"udp", listenUDP(t)}, udp, ""},
 		{"ask a name server", []string{"dns", listenUDP(t)}, udp, ""},

@@ -57,6 +57,10 @@ func TestOrdinaryWorkIsPossible(t *testing.T) {
 			"files":                 "mkdir -p a/b && echo x > a/b/c && mv a/b/c a/c && ln -s c a/d && cp a/d a/e && cmp a/c a/e && rm -r a",
 			"temporary files":       "f=$(mktemp) && echo x > $f && rm $f",
 			"programs of one's own": "printf '#!/bin/sh\\nexit 3\\n' > p && chmod +x p; ./p; [ $? = 3 ]",
+			"modes":                 "echo x > f && chmod 751 f && chmod 711 $PWD/f && ln -s f l && chmod 640 l && [ $(stat -c %a f) = 640 ] && mkdir d && chmod 2755 d && cd d && chmod 600 ../f && [ $(stat -c %a ../f) = 600 ]",
+			"modes of open files":   "perl -e 'open F, q(>), q(f) or die; chmod 0711, *F or die $!; utime 5, 6, *F or die $!' && [ \"$(stat -c '%a %Y' f)\" = '711 6' ]",
+			"times":                 "touch f && touch -d @9 f && [ $(stat -c %Y f) = 9 ] && touch f && [ $(stat -c %Y f) -gt 9 ] && ln -s f l && touch -h -d @7 l && [ $(stat -c %Y l) = 7 ]",
+			"archives":              "mkdir d && echo x > d/f && chmod 751 d/f && touch -d @9 d/f && tar cf a d && mkdir e && tar xpf a -C e && cp -a d g && [ \"$(stat -c '%a %Y' e/d/f g/f)\" = $'751 9\\n751 9' ]",
 			"jobs":                  "true & wait $!",
 			"nowhere":               "echo x > /dev/null && head -c 5 /dev/urandom > /dev/null",
 			"connected sockets":     "perl -MSocket -e 'socketpair(A, B, AF_UNIX, SOCK_STREAM, PF_UNSPEC) or die $!'",
@@ -126,12 +130,30 @@ func TestPathsOfAPolicyAreLookedUpOnce(t *testing.T) {
 	}
 }
 
+// TestChangesAreRefusedWhereNobodyCanBeAsked is about kernels and processes that take no listener.
+func TestChangesAreRefusedWhereNobodyCanBeAsked(t *testing.T) {
+	requireAll(t)
+	t.Parallel()
+	p := newPrison(t)
+	s := open(t, Policy{Read: []string{p.dir}})
+	if s.policy.changes != changesRefused {
+		t.Fatalf("a supervisor for nothing: %v", s.policy.changes)
+	}
+	for _, script := range []string{"chmod 600 mine", "touch -d @5 mine"} {
+		if r := run(t, s, bash(p.dir, script)); r.ExitCode == 0 {
+			t.Errorf("%s: it is done", script)
+		}
+	}
+}
+
 func TestFilterFitsItsArchitecture(t *testing.T) {
 	t.Parallel()
 	if nativeArch() == 0 {
 		t.Skip("seccomp: no filter is written for this architecture")
 	}
-	for name, p := range map[string]Policy{"nothing": {}, "network": {Network: true}, "all": {Network: true, UnixSockets: true}} {
+	for name, p := range map[string]Policy{"nothing": {}, "network": {Network: true}, "all": {Network: true, UnixSockets: true},
+		"refused": {changes: changesRefused}, "asked": {changes: changesAsked},
+	} {
 		f := newFilter(&p)
 		for i, in := range f {
 			if in.Code&7 == unix.BPF_JMP && (i+1+int(in.Jt) >= len(f) || i+1+int(in.Jf) >= len(f)) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"syscall"
 	"unsafe"
@@ -177,14 +178,19 @@ func probeSeccomp() Protection {
 	p := Protection{
 		Name: ProtectionSeccomp, Title: "sockets (seccomp)", Active: seccompAvailable() && failure == nil, Essential: true,
 		Evidence: "a confined thread cannot open a socket",
-		Effect:   "commands open no sockets, also none that lead to services of this machine; key rings, io_uring, bpf and perf are absent",
+		Effect:   "commands open no sockets, also none that lead to services of this machine; key rings, io_uring, bpf and perf are absent; " +
+			"modes and times of files are changed below the output directory only",
+	}
+	if !supervising() {
+		p.Effect = strings.TrimSuffix(p.Effect, "are changed below the output directory only") +
+			"cannot be changed at all, because something above this process listens to system calls or the kernel is older than 5.0"
 	}
 	if !p.Active {
 		p.Evidence = "the kernel takes no system call filter, or none is written for this architecture"
 		if seccompAvailable() {
 			p.Evidence = failure.Error()
 		}
-		p.Effect = "commands can connect to Unix sockets that this account may write to"
+		p.Effect = "commands can connect to Unix sockets that this account may write to, and change the modes and times of all its files"
 		p.Fix = "use a kernel with CONFIG_SECCOMP_FILTER on amd64 or arm64"
 	}
 	return p

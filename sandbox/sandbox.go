@@ -49,6 +49,8 @@ type Policy struct {
 
 	// showsGroup lets the process look into its control group, for the report that it makes of itself.
 	showsGroup bool
+	// changes is what the filter of system calls does about changes of modes and times.
+	changes changes
 	// without switches single layers off. Tests use it to show that a layer, and nothing else, refuses something.
 	without layer
 }
@@ -64,6 +66,11 @@ const (
 	layerCgroup
 	layerTracing
 )
+
+// changes is what a filter does about the calls that change modes, times and attributes of files. Landlock has no rule
+// for them, and whoever owns a file needs no other right: a command could make each file of its account readable for
+// everybody, wherever it lies.
+type changes int
 
 // Sandbox starts commands under one policy. It is safe for concurrent use.
 type Sandbox struct {

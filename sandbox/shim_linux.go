@@ -14,8 +14,8 @@ import (
 )
 
 // The descriptors of a shim besides its standard ones, which are the command's: what to do comes in on the first, what
-// has happened goes out on the second, and the third are the rules of files, if there are any: paths are looked up when a
-// sandbox is opened, and not again.
+// has happened goes out on the second, and the third are the rules of files, if there are any, followed by what may be
+// changed below: paths are looked up when a sandbox is opened, and not again.
 const (
 	shimControl = 3
 	shimStatus  = 4
@@ -30,6 +30,8 @@ const shimTerminate = 't'
 type order struct {
 	Policy    Policy   `json:"policy"` // without its paths
 	Rules     bool     `json:"rules,omitempty"`
+	Changes   changes  `json:"changes"`
+	Roots     int      `json:"roots,omitempty"` // how many
 	Without   layer    `json:"without,omitempty"`
 	Path      []byte   `json:"path"`
 	Arguments [][]byte `json:"arguments,omitempty"`
@@ -39,7 +41,7 @@ type order struct {
 
 func newOrder(p *Policy, c *Command) *order {
 	o := &order{
-		Policy: *p, Without: p.without,
+		Policy: *p, Without: p.without, Changes: p.changes,
 		Path: []byte(c.Path), Arguments: toBytes(c.Args), Env: toBytes(c.Env), Dir: []byte(c.Dir),
 	}
 	o.Policy.Read, o.Policy.Write = nil, nil
@@ -50,6 +52,7 @@ func newOrder(p *Policy, c *Command) *order {
 func (o *order) open() (Policy, Command) {
 	p := o.Policy
 	p.without = o.Without | layerLandlock // the rules are made already
+	p.changes = o.Changes
 	return p, Command{Path: string(o.Path), Args: toStrings(o.Arguments), Env: toStrings(o.Env), Dir: string(o.Dir)}
 }
 
@@ -99,7 +102,7 @@ func (s *starter) startBehindShim(p *Policy, c *Command, stdio [3]*os.File) (chi
 		}
 	}
 	o := newOrder(p, c)
-	o.Rules = s.rules != nil
+	o.Rules, o.Roots = s.rules != nil, len(s.roots)
 	text, err := json.Marshal(o)
 	if err != nil {
 		return nil, err
@@ -119,6 +122,7 @@ func (s *starter) startBehindShim(p *Policy, c *Command, stdio [3]*os.File) (chi
 	if o.Rules {
 		files = append(files, s.rules.file)
 	}
+	files = append(files, s.roots...)
 	// It gets no parent-death signal: it has to outlive this process for as long as it takes to end the command.
 	process, err := os.StartProcess(executable, []string{"hozo", ShimArgument}, &os.ProcAttr{
 		Dir: "/", Env: []string{}, Files: files, Sys: &syscall.SysProcAttr{Setsid: true},
@@ -251,8 +255,13 @@ func (o *order) start(s *starter) (child, error) {
 		}
 	}
 	var rules *ruleset
+	next := shimRules
 	if o.Rules {
 		rules = &ruleset{file: os.NewFile(shimRules, "rules")}
+		next++
+	}
+	for fd := next; fd < next+o.Roots; fd++ {
+		s.roots = append(s.roots, os.NewFile(uintptr(fd), "root"))
 	}
 	if err := s.openThread(&p, rules); err != nil {
 		return nil, err

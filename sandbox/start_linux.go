@@ -13,18 +13,26 @@ import (
 type starter struct {
 	confined *confinement
 	rules    *ruleset    // for shims; nil: no Landlock
+	roots    []*os.File  // what commands may write; nil if nothing of it is changed by a supervisor
 	requests chan func() // run on the thread, one after another
 	over     chan struct{}
 }
 
 func (s *starter) open(p *Policy) error {
 	closeOnExec()
-	if isolates(p) && traces(p) {
-		return s.openThread(p, nil)
-	}
 	var err error
-	if !p.Unconfined && p.uses(layerLandlock) && landlockABI() > 0 {
+	if p.changes = changesFor(p); p.changes == changesAsked {
+		if s.roots, err = openRoots(p.Write); err != nil {
+			return err
+		}
+	}
+	if isolates(p) && traces(p) {
+		err = s.openThread(p, nil)
+	} else if !p.Unconfined && p.uses(layerLandlock) && landlockABI() > 0 {
 		s.rules, err = newRuleset(p)
+	}
+	if err != nil {
+		closeAll(s.roots)
 	}
 	return err
 }
@@ -39,6 +47,7 @@ func (s *starter) openThread(p *Policy, given *ruleset) error {
 	if given != nil {
 		confined.rules = given
 	}
+	confined.roots = s.roots
 	entered := make(chan error)
 	onThreadOfItsOwn(func() {
 		err := confined.enter()
@@ -82,6 +91,7 @@ func (s *starter) close() {
 	if s.rules != nil {
 		s.rules.close()
 	}
+	closeAll(s.roots)
 }
 
 // start starts the command in the best way this machine has.

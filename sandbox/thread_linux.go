@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"fmt"
+	"os"
 	"runtime"
 
 	"golang.org/x/sys/unix"
@@ -13,6 +14,9 @@ type confinement struct {
 	calls            filter        // nil: no filter
 	group            *controlGroup // nil: no control group
 	dropCapabilities bool
+	asks             bool        // the filter has a supervisor answer
+	roots            []*os.File  // what a supervisor may change; they belong to the starter
+	supervisor       *supervisor // nil: the filter does not ask
 }
 
 // prepare does whatever needs the rights that the thread will not have any more. A layer that this machine lacks is left
@@ -47,7 +51,7 @@ func prepare(p *Policy) (*confinement, error) {
 		}
 	}
 	if p.uses(layerSeccomp) && seccompAvailable() {
-		c.calls = newFilter(p)
+		c.calls, c.asks = newFilter(p), p.changes == changesAsked
 	}
 	return c, nil
 }
@@ -56,6 +60,7 @@ func (c *confinement) close() {
 	if c.rules != nil {
 		c.rules.close()
 	}
+	c.supervisor.close()
 	c.group.close()
 }
 
@@ -78,10 +83,18 @@ func (c *confinement) enter() error {
 			return err
 		}
 	}
-	if c.calls != nil {
+	switch {
+	case c.calls == nil:
+		return nil
+	case !c.asks:
 		return c.calls.apply()
 	}
-	return nil
+	listener, err := c.calls.listen()
+	if err != nil {
+		return err
+	}
+	c.supervisor, err = supervise(listener, c.roots)
+	return err
 }
 
 // dropCapabilities takes all capabilities from the calling thread. With no-new-privs not even the superuser gets them
