@@ -178,7 +178,7 @@ func probeSeccomp() Protection {
 	p := Protection{
 		Name: ProtectionSeccomp, Title: "sockets (seccomp)", Active: seccompAvailable() && failure == nil, Essential: true,
 		Evidence: "a confined thread cannot open a socket",
-		Effect:   "commands open no sockets, also none that lead to services of this machine; key rings, io_uring, bpf and perf are absent; " +
+		Effect: "commands open no sockets, also none that lead to services of this machine; key rings, io_uring, bpf and perf are absent; " +
 			"modes and times of files are changed below the output directory only",
 	}
 	if !supervising() {
