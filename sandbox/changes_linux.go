@@ -30,25 +30,37 @@ func changesFor(p *Policy) changes {
 	return changesRefused
 }
 
-// supervising reports whether this process can be asked: a filter takes one listener, and an older kernel none.
+// supervising reports whether this process can be asked and can then do it: a filter takes one listener, an older kernel
+// none, and the system call filter of a container may lack what a supervisor needs.
 var supervising = sync.OnceValue(func() bool {
-	possible := false
-	done := make(chan struct{})
-	onThreadOfItsOwn(func() {
-		defer close(done)
-		var f filter
-		f.answer(actionAllow)
-		if unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != nil {
-			return
-		}
-		if fd, errno := f.install(unix.SECCOMP_FILTER_FLAG_NEW_LISTENER); errno == 0 {
-			unix.Close(fd)
-			possible = true
-		}
-	})
-	<-done
-	return possible
+	text := [1]byte{1}
+	fd, err := unix.Openat2(unix.AT_FDCWD, "/", &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_MAGICLINKS})
+	if err != nil {
+		return false
+	}
+	unix.Close(fd)
+	if readProcess(os.Getpid(), uint64(uintptr(unsafe.Pointer(&text[0]))), make([]byte, 1)) != 1 {
+		return false
+	}
+	done := make(chan bool)
+	onThreadOfItsOwn(func() { done <- listening() })
+	return <-done
 })
+
+// listening reports whether the calling thread gets a listener. It has a filter afterwards.
+func listening() bool {
+	if unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != nil {
+		return false
+	}
+	var f filter
+	f.answer(actionAllow)
+	fd, errno := f.install(unix.SECCOMP_FILTER_FLAG_NEW_LISTENER)
+	if errno != 0 {
+		return false
+	}
+	unix.Close(fd)
+	return true
+}
 
 // supervisor makes the changes that a confined process asks for, if the file lies below one of the roots. It never lets
 // the call of the process itself go on: the process could have put another path in place of the one that was looked at.

@@ -183,7 +183,7 @@ func probeSeccomp() Protection {
 	}
 	if !supervising() {
 		p.Effect = strings.TrimSuffix(p.Effect, "are changed below the output directory only") +
-			"cannot be changed at all, because something above this process listens to system calls or the kernel is older than 5.0"
+			"cannot be changed at all, because this process is not permitted to do it for a command (seccomp listeners, process_vm_readv, openat2)"
 	}
 	if !p.Active {
 		p.Evidence = "the kernel takes no system call filter, or none is written for this architecture"
@@ -205,6 +205,9 @@ func probeUnixSockets() Protection {
 	}
 	if !p.Active {
 		p.Effect = "sockets with a path are refused by seccomp alone"
+		if rehearse().seccomp != nil || !seccompAvailable() {
+			p.Effect = "sockets with a path are not refused"
+		}
 	}
 	return p
 }
