@@ -31,7 +31,8 @@ func TestSmokeIsolationOfTheJobProcess(t *testing.T) {
 		"udp " + listenUDP(t),
 		"unix " + listenUnix(t, filepath.Join(p.dir, "socket")),
 		"report " + ProtectionProcesses,
-		"run " + p.dir + " echo inner; echo x > file; cat /etc/passwd " + filepath.Join(p.outside, "secret") + " 2>/dev/null",
+		"run " + p.dir + " echo inner; echo x > file; chmod 711 file; touch -d @9 file; stat -c '%a,%Y' file; chmod 666 " + filepath.Join(p.outside, "secret") +
+			" 2>/dev/null && echo opened; cat /etc/passwd " + filepath.Join(p.outside, "secret") + " 2>/dev/null",
 	}, "\n")
 	want := map[string]bool{ // what succeeds
 		"write " + filepath.Join(p.dir, "new"): true, "read /etc/hosts": true, "tcp": true, "udp": true,
@@ -46,7 +47,7 @@ func TestSmokeIsolationOfTheJobProcess(t *testing.T) {
 			word, _, _ := strings.Cut(order, " ")
 			switch {
 			case word == "run":
-				if result != `1 "inner\n"` {
+				if result != `1 "inner\n711,9\n"` {
 					t.Errorf("a command inside: %s", result)
 				}
 			case word == "report":
