@@ -42,6 +42,7 @@ func newPrison(t *testing.T) prison {
 		writeFile(t, filepath.Join(p.outside, name), canary)
 	}
 	writeFile(t, filepath.Join(p.dir, "mine"), "x")
+	writeFile(t, filepath.Join(p.dir, "leased"), "x")
 	p.shown = writeFile(t, filepath.Join(realTemp(t), "shown"), "x")
 	if err := os.Symlink(filepath.Join(p.outside, "secret"), filepath.Join(p.dir, "link")); err != nil {
 		t.Fatal(err)
@@ -182,7 +183,7 @@ func escapes(t *testing.T, p prison) []escape {
 		{"attach something to a file outside", []string{"attribute", secret}, layerSeccomp, attributes},
 		{"leave a program with the rights of its owner", []string{"set-id", filepath.Join(p.dir, "present")}, layerSeccomp, ""},
 		{"watch a directory outside", []string{"watch", p.outside}, layerSeccomp, ""},
-		{"hold up who writes", []string{"lease", filepath.Join(p.dir, "mine")}, layerSeccomp, ""},
+		{"hold up who writes", []string{"lease", filepath.Join(p.dir, "leased")}, layerSeccomp, ""},
 		{"connect by TCP", []string{"tcp", listenTCP(t)}, tcp, ""},
 		{"send by UDP", []string{"udp", listenUDP(t)}, udp, ""},
 		{"ask a name server", []string{"dns", listenUDP(t)}, udp, ""},
