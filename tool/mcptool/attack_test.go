@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -297,32 +298,41 @@ func TestHeadersReachTheServerAndNothingElse(t *testing.T) {
 		}
 	}
 	var seen strings.Builder
+	var mu sync.Mutex
+	note := func(format string, args ...any) {
+		mu.Lock()
+		defer mu.Unlock()
+		fmt.Fprintf(&seen, format, args...)
+	}
 	c := one(listen(t, f)+"?apiKey="+secret+"-query", func(s *mcptool.Server) {
 		s.Headers = map[string]string{"Authorization": "Bearer " + secret, "X-Api-Key": secret + `-TAIL"x`}
 	})
-	c.Notify = func(n mcptool.Notice) { fmt.Fprintf(&seen, "%+v\n", n) }
+	c.Notify = func(n mcptool.Notice) { note("%+v\n", n) }
 	s, notices := connect(t, c)
-	fmt.Fprintf(&seen, "%+v\n", notices)
+	note("%+v\n", notices)
 	for _, tl := range s.Tools() {
-		fmt.Fprintf(&seen, "%s %s %s %+v\n", tl.Name, tl.Description, tl.InputSchema, tl.Boundary)
+		note("%s %s %s %+v\n", tl.Name, tl.Description, tl.InputSchema, tl.Boundary)
 	}
 	look := find(t, s, "mcp__docs__look")
 	for range 6 {
 		got := look.Run(t.Context(), nil, []byte(`{}`))
-		fmt.Fprintf(&seen, "%s %s %s\n", got.Text, got.Summary, got.Structured)
+		note("%s %s %s\n", got.Text, got.Summary, got.Structured)
 	}
 	c.Servers[0].URL, c.Servers[0].Required = "http://127.0.0.1:1/?apiKey="+secret, true
 	_, _, err := mcptool.Connect(t.Context(), c)
-	fmt.Fprintf(&seen, "%v\n", err)
+	note("%v\n", err)
+	mu.Lock()
+	defer mu.Unlock()
 	if text := seen.String(); strings.Contains(text, secret) || strings.Contains(text, "TAIL") || strings.Contains(text, b64([]byte(secret))) {
 		t.Errorf("a secret is shown:\n%s", text)
 	}
 	if !strings.Contains(seen.String(), "[redacted]") {
 		t.Error("the server repeated nothing, so the test shows nothing")
 	}
-	for i, h := range f.headers {
+	headers, requests := f.sent()
+	for i, h := range headers {
 		if h.Get("Authorization") != "Bearer "+secret || h.Get("X-Api-Key") != secret+`-TAIL"x` {
-			t.Errorf("request %d, %s, has no headers", i, f.requests[i])
+			t.Errorf("request %d, %s, has no headers", i, requests[i])
 		}
 	}
 }
@@ -333,10 +343,11 @@ func TestHeadersAndLogsOfTheProgram(t *testing.T) {
 	c := one(listen(t, f))
 	c.Version = "1.2.3"
 	connect(t, c)
-	for i, h := range f.headers {
+	headers, requests := f.sent()
+	for i, h := range headers {
 		for _, name := range []string{"Cookie", "Referer", "Proxy-Authorization", "Accept-Encoding"} {
 			if got := h.Get(name); got != "" {
-				t.Errorf("%s carries %s: %s", f.requests[i], name, got)
+				t.Errorf("%s carries %s: %s", requests[i], name, got)
 			}
 		}
 	}

@@ -142,3 +142,10 @@ func (f *fake) seen() []string {
 	defer f.mu.Unlock()
 	return slices.Clone(f.requests)
 }
+
+// sent returns the headers of every request so far, with the requests.
+func (f *fake) sent() ([]http.Header, []string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.headers), slices.Clone(f.requests)
+}
