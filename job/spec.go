@@ -40,17 +40,19 @@ type Spec struct {
 	Sampling Sampling `json:"sampling,omitzero"`
 	// MCP lists the MCP servers that the agent may name.
 	MCP *MCP `json:"mcp,omitempty"`
+	// Host lists the tools that whoever starts the job lends over Ports.Host.
+	Host []HostTool `json:"host,omitempty"`
+	// Checks name host tools that judge the answer before it is reported.
+	Checks []Check `json:"checks,omitempty"`
 
 	// The fields below are part of the contract but not of this version of the runtime: a spec that sets one is refused
 	// as unsupported.
 
 	Output     *OutputSchema `json:"output,omitempty"`
-	Checks     []Check       `json:"checks,omitempty"`
 	ToolErrors *ToolErrors   `json:"toolErrors,omitempty"`
 	Approvals  *Approvals    `json:"approvals,omitempty"`
 	Loop       *Loop         `json:"loop,omitempty"`
 	Subagents  []Subagent    `json:"subagents,omitempty"`
-	Host       []HostTool    `json:"host,omitempty"`
 	Resume     *Resume       `json:"resume,omitempty"`
 }
 
