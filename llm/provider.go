@@ -83,8 +83,26 @@ type Dialog interface {
 	// error is context.Cause(ctx) (wrapped); when sink returns an error, Stream closes the connection and returns that
 	// error (wrapped).
 	Stream(ctx context.Context, call Call, sink Sink) (Response, error)
+	// Request returns what Stream would send for call, without sending it: what is recorded of a request, and compared
+	// when a job is replayed. Its errors are those of a request that cannot be built.
+	Request(call Call) (Request, error)
 	// PrefixHash is the hex SHA-256 of the request bytes up to the end of Opening.System.
 	PrefixHash() string
+}
+
+// Skipper is a Dialog of a provider that keeps its own place, such as a script. When a request has been answered by an
+// earlier attempt of the job, Skip is called in place of Stream, with the dialog as it was then.
+type Skipper interface {
+	Skip(ctx context.Context, call Call) error
+}
+
+// Request is one request to a model as it goes on the wire, without its headers.
+type Request struct {
+	Method string
+	// Path is the path of the address, without the host.
+	Path string
+	// Body is the body in pieces, which are sent one after the other. They must not be changed.
+	Body [][]byte
 }
 
 // Call holds what may differ between the requests of one dialog; it is encoded after the messages.

@@ -49,7 +49,7 @@ func (p *provider) Converse(o llm.Opening) (llm.Dialog, error) {
 		return nil, errors.New("temperature: this API takes no temperature other than 1 while the model thinks; " +
 			"leave it out or set thinking to off")
 	}
-	c := &dialog{endpoint: p.endpoint, model: o.Model, thinking: t, tags: o.Tags}
+	c := &dialog{sender: wire.Sender{Endpoint: p.endpoint, Tags: o.Tags}, model: o.Model, thinking: t}
 	c.ids = wire.CallIDs{Extra: "_-"}
 	c.cache = o.Model.Compat.PromptCache == nil || *o.Model.Compat.PromptCache
 	c.appendHead(o)

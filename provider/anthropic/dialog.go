@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"net/http"
 	"strconv"
 
 	"github.com/hozo-run/hozo/llm"
@@ -15,12 +14,10 @@ import (
 // dialog is one growing request. buf is the head and the messages so far, the last one without its closing
 // brackets; it only ever grows, so requests that are still being sent may keep reading it.
 type dialog struct {
-	endpoint *wire.Endpoint
+	sender   wire.Sender
 	model    llm.Model
 	thinking thinking
 	cache    bool
-	tags     llm.Tags
-	headers  map[llm.Purpose]http.Header
 	buf      []byte
 	prefix   int
 	// buf[from:to] is the thinking member.
@@ -69,14 +66,12 @@ func (c *dialog) Append(m llm.Message) error {
 // Stream sends the dialog; see llm.Dialog.
 func (c *dialog) Stream(ctx context.Context, call llm.Call, sink llm.Sink) (llm.Response, error) {
 	body, err := c.request(call)
-	if err != nil {
-		return llm.Response{}, &llm.Error{Class: llm.ClassInvalidRequest, Err: err, Message: err.Error(), Final: true}
-	}
-	header, err := c.header(call.Purpose)
-	if err != nil {
-		return llm.Response{}, &llm.Error{Class: llm.ClassInvalidRequest, Err: err, Message: err.Error(), Final: true}
-	}
-	return c.endpoint.Exchange(ctx, header, body, newDecoder(c.model.ID, sink))
+	return c.sender.Stream(ctx, call, body, err, newDecoder(c.model.ID, sink))
+}
+
+// Request describes what Stream would send; see llm.Dialog.
+func (c *dialog) Request(call llm.Call) (llm.Request, error) {
+	return c.sender.Request(c.request(call))
 }
 
 // defaultMaxTokens is the output limit where neither the call nor the model has one; the API demands a limit.
@@ -115,19 +110,4 @@ func (t thinking) within(most int64) thinking {
 	}
 	t.budget = most - leastBudget
 	return t
-}
-
-func (c *dialog) header(purpose llm.Purpose) (http.Header, error) {
-	if header, ok := c.headers[purpose]; ok {
-		return header, nil
-	}
-	header, err := c.endpoint.Header(c.tags, purpose)
-	if err != nil {
-		return nil, err
-	}
-	if c.headers == nil {
-		c.headers = map[llm.Purpose]http.Header{}
-	}
-	c.headers[purpose] = header
-	return header, nil
 }

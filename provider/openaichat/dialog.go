@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"net/http"
 	"strconv"
 
 	"github.com/hozo-run/hozo/llm"
@@ -15,15 +14,13 @@ import (
 // dialog is one growing request. buf is the head and the messages so far; it only ever grows, so requests that
 // are still being sent may keep reading it.
 type dialog struct {
-	endpoint *wire.Endpoint
-	model    llm.Model
-	dialect  dialect
-	tags     llm.Tags
-	headers  map[llm.Purpose]http.Header
-	buf      []byte
-	prefix   int
-	ids      wire.CallIDs
-	last     llm.Role
+	sender  wire.Sender
+	model   llm.Model
+	dialect dialect
+	buf     []byte
+	prefix  int
+	ids     wire.CallIDs
+	last    llm.Role
 }
 
 // PrefixHash returns the hash of the shared prefix; see llm.Dialog.
@@ -65,14 +62,12 @@ func (c *dialog) Append(m llm.Message) error {
 // Stream sends the dialog; see llm.Dialog.
 func (c *dialog) Stream(ctx context.Context, call llm.Call, sink llm.Sink) (llm.Response, error) {
 	body, err := c.request(call)
-	if err != nil {
-		return llm.Response{}, &llm.Error{Class: llm.ClassInvalidRequest, Err: err, Message: err.Error(), Final: true}
-	}
-	header, err := c.header(call.Purpose)
-	if err != nil {
-		return llm.Response{}, &llm.Error{Class: llm.ClassInvalidRequest, Err: err, Message: err.Error(), Final: true}
-	}
-	return c.endpoint.Exchange(ctx, header, body, newDecoder(c.model.ID, c.dialect.missingFinish, sink))
+	return c.sender.Stream(ctx, call, body, err, newDecoder(c.model.ID, c.dialect.missingFinish, sink))
+}
+
+// Request describes what Stream would send; see llm.Dialog.
+func (c *dialog) Request(call llm.Call) (llm.Request, error) {
+	return c.sender.Request(c.request(call))
 }
 
 // request returns the body of a request: what has been encoded so far and a tail.
@@ -88,19 +83,4 @@ func (c *dialog) request(call llm.Call) (wire.Body, error) {
 		tail = strconv.AppendInt(tail, call.MaxOutputTokens, 10)
 	}
 	return wire.Body{c.buf, append(tail, '}')}, nil
-}
-
-func (c *dialog) header(purpose llm.Purpose) (http.Header, error) {
-	if header, ok := c.headers[purpose]; ok {
-		return header, nil
-	}
-	header, err := c.endpoint.Header(c.tags, purpose)
-	if err != nil {
-		return nil, err
-	}
-	if c.headers == nil {
-		c.headers = map[llm.Purpose]http.Header{}
-	}
-	c.headers[purpose] = header
-	return header, nil
 }

@@ -38,7 +38,7 @@ func (p *provider) Converse(o llm.Opening) (llm.Dialog, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &dialog{endpoint: p.endpoint, model: o.Model, dialect: d, tags: o.Tags}
+	c := &dialog{sender: wire.Sender{Endpoint: p.endpoint, Tags: o.Tags}, model: o.Model, dialect: d}
 	c.ids = wire.CallIDs{Extra: "_-.:|"}
 	if d.shortIDs {
 		c.ids = wire.CallIDs{Exactly: 9}

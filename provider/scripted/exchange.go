@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/hozo-run/hozo/llm"
@@ -103,20 +104,39 @@ func (s *scene) check(m *llm.Message) error {
 	return nil
 }
 
-// request writes the end of the request behind the messages and shows the whole to the recorder. It returns its size.
-func (e *exchange) request(call llm.Call) int {
-	kept := len(e.body)
-	e.body = append(e.body, ']')
+// request returns the pieces of a request: what has been encoded so far and its end.
+func (e *exchange) request(call llm.Call) [][]byte {
+	tail := append(make([]byte, 0, 32), ']')
 	if call.MaxOutputTokens != 0 {
-		e.body = fmt.Appendf(e.body, `,"maxOutputTokens":%d`, call.MaxOutputTokens)
+		tail = fmt.Appendf(tail, `,"maxOutputTokens":%d`, call.MaxOutputTokens)
 	}
-	e.body = append(e.body, '}')
-	size := len(e.body)
-	if e.provider.onRequest != nil {
-		e.provider.onRequest(e.body)
+	return [][]byte{e.body[:len(e.body):len(e.body)], append(tail, '}')}
+}
+
+// Request implements llm.Dialog. There is no address, so the path names the API.
+func (e *exchange) Request(call llm.Call) (llm.Request, error) {
+	if err := e.sendable(); err != nil {
+		return llm.Request{}, err
 	}
-	e.body = e.body[:kept]
-	return size
+	return llm.Request{Method: "POST", Path: "/" + API, Body: e.request(call)}, nil
+}
+
+// sendable reports what is missing for a request.
+func (e *exchange) sendable() error {
+	if e.scene.last == nil || e.scene.last.Role == llm.RoleAssistant || len(e.scene.pending) > 0 {
+		return invalid(errors.New("the last message of a request must be from the user or hold all tool results"))
+	}
+	return nil
+}
+
+// Skip implements llm.Skipper: the script goes on as if the request had been answered.
+func (e *exchange) Skip(ctx context.Context, call llm.Call) error {
+	if err := e.sendable(); err != nil {
+		return err
+	}
+	e.scene.begin(ctx, call)
+	_, err := e.provider.next(&e.scene)
+	return err
 }
 
 // Stream implements llm.Dialog.
@@ -124,11 +144,15 @@ func (e *exchange) Stream(ctx context.Context, call llm.Call, sink llm.Sink) (ll
 	if ctx.Err() != nil {
 		return llm.Response{}, ended(ctx)
 	}
-	if e.scene.last == nil || e.scene.last.Role == llm.RoleAssistant || len(e.scene.pending) > 0 {
-		return llm.Response{}, invalid(errors.New("the last message of a request must be from the user or hold all tool results"))
+	if err := e.sendable(); err != nil {
+		return llm.Response{}, err
 	}
 	e.scene.begin(ctx, call)
-	size := e.request(call)
+	body := e.request(call)
+	size := len(body[0]) + len(body[1])
+	if e.provider.onRequest != nil {
+		e.provider.onRequest(slices.Concat(body...))
+	}
 	r, err := e.provider.next(&e.scene)
 	if err != nil {
 		return llm.Response{}, failed(ctx, err)
