@@ -27,8 +27,8 @@ type Endpoint struct {
 // Auth says how an API takes its key: the header and what stands before the key in it.
 type Auth struct{ Header, Prefix string }
 
-// NewEndpoint checks the account and returns the endpoint for the method at path below its base URL. fallback is the
-// API's own address; fixed are headers that the API demands. The error is a *problem.Error with everything that is wrong
+// NewEndpoint checks the account and returns the endpoint for the method at path below its base URL, which may be "" if
+// the path is only known later; see At. fallback is the API's own address; fixed are headers that the API demands. The error is a *problem.Error with everything that is wrong
 // with the account: pointers name its fields as a job spec does, and messages never quote a value.
 func NewEndpoint(a llm.Account, fallback, path string, auth Auth, fixed map[string]string) (*Endpoint, error) {
 	f := findings{}
@@ -105,6 +105,41 @@ func (e *Endpoint) addTag(name, template string, f *findings) {
 
 var tagFields = []string{"{jobId}", "{agentId}", "{agentVersion}", "{purpose}"}
 
+// At returns the endpoint of another method of the same API: path is added to the address as it stands, so what is not
+// part of an address by itself must have gone through PathSegment; query is the encoded query, "" for none. The two share
+// everything else. Adapters whose address names the model call it once per dialog.
+func (e *Endpoint) At(path, query string) *Endpoint {
+	address := *e.url
+	escaped := address.EscapedPath() + path
+	decoded, err := url.PathUnescape(escaped)
+	if err != nil {
+		// A stray percent sign stands for itself: the request goes where the caller's text says, not elsewhere.
+		decoded, escaped = escaped, ""
+	}
+	address.Path, address.RawPath, address.RawQuery = decoded, escaped, query
+	at := *e
+	at.url = &address
+	return &at
+}
+
+// PathSegment escapes text, such as the id of a model, so that it is one segment of a path. Everything but unreserved
+// characters (RFC 3986, section 2.3) is escaped, which is also the form that request signatures are made over.
+func PathSegment(text string) string {
+	const digits = "0123456789ABCDEF"
+	var b strings.Builder
+	for _, c := range []byte(text) {
+		letter := 'a' <= c|0x20 && c|0x20 <= 'z'
+		if letter || ('0' <= c && c <= '9') || strings.IndexByte("-._~", c) >= 0 {
+			b.WriteByte(c)
+			continue
+		}
+		b.WriteByte('%')
+		b.WriteByte(digits[c>>4])
+		b.WriteByte(digits[c&15])
+	}
+	return b.String()
+}
+
 // Header returns the headers of the requests of one job for one purpose. A tag that no header may hold is an error.
 func (e *Endpoint) Header(tags llm.Tags, purpose llm.Purpose) (http.Header, error) {
 	if len(e.tags) == 0 {
@@ -177,7 +212,7 @@ func (f *findings) baseURL(base, fallback, path string) *url.URL {
 		wrong = "must not hold a query; use headers, or an address without one"
 	case address.Fragment != "" || strings.Contains(base, "#"):
 		wrong = "must not hold a fragment"
-	case strings.HasSuffix(strings.TrimRight(address.Path, "/"), path):
+	case path != "" && strings.HasSuffix(strings.TrimRight(address.Path, "/"), path):
 		wrong = "must end before " + path + ", which is added to it"
 	}
 	if wrong != "" {
