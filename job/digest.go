@@ -21,7 +21,10 @@ func (d *Definition) Digest() string { return digest(d) }
 // may differ between the attempts of one job: Resume and every credential (API keys, the values of headers and of header
 // templates, user information and query of URLs). The names of headers count. It is "" for a spec that JSON cannot carry,
 // which Check reports.
-func (s *Spec) Digest() string {
+func (s *Spec) Digest() string { return digest(s.Bare()) }
+
+// Bare returns the spec without what Digest leaves out: it is what may be stored of a spec. Nothing of s is changed.
+func (s *Spec) Bare() *Spec {
 	bare := *s
 	bare.Resume = nil
 	bare.Providers = maps.Clone(s.Providers)
@@ -40,7 +43,7 @@ func (s *Spec) Digest() string {
 			bare.MCP.Servers[i] = server
 		}
 	}
-	return digest(bare)
+	return &bare
 }
 
 func namesOnly(headers map[string]string) map[string]string {

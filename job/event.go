@@ -201,6 +201,74 @@ type SpanData struct {
 	Attributes    map[string]any `json:"attributes"`
 }
 
+// SuspendedData ends an attempt whose job goes on later: when the calls that wait have been decided, or, without any, when
+// there is room for it again.
+type SuspendedData struct {
+	Waits []Wait `json:"waits"`
+}
+
+// Wait is a call that must not run before a decision.
+type Wait struct {
+	CallID string `json:"callId"`
+	Tool   string `json:"tool"`
+	// Version is the tool's, if it has one.
+	Version string `json:"version,omitempty"`
+	// Arguments are whole, as the tool would get them.
+	Arguments json.RawMessage `json:"arguments"`
+	// Hash covers the job, the call, the agent and its version, the tool and its version and the arguments: a decision
+	// names it and counts for this one call only.
+	Hash   string `json:"hash"`
+	WaitID string `json:"waitId"`
+}
+
+// ResumedData begins the events of a further attempt.
+type ResumedData struct {
+	Attempt int64 `json:"attempt"`
+	// Turn is the turn in which the job goes on.
+	Turn int64 `json:"turn"`
+	// VoidFromSeq is the first event of earlier attempts that no longer counts: what it and those after it report had not
+	// been recorded and happens again.
+	VoidFromSeq int64 `json:"voidFromSeq"`
+}
+
+// CompactionData reports that the messages of a dialog were made shorter.
+type CompactionData struct {
+	Turn int64 `json:"turn"`
+	// Reason is "threshold", "overflow" or "length".
+	Reason string `json:"reason"`
+	// Kind is "prune" if only old tool results were dropped, "summary" if a model wrote a summary.
+	Kind         string `json:"kind"`
+	TokensBefore int64  `json:"tokensBefore"`
+	TokensAfter  int64  `json:"tokensAfter"`
+	// Messages counts the messages that were replaced.
+	Messages   int     `json:"messages"`
+	DurationMS float64 `json:"durationMs"`
+}
+
+// StepRecordedData reports a step of the working-memory loop.
+type StepRecordedData struct {
+	Step      int64  `json:"step"`
+	CallID    string `json:"callId,omitempty"`
+	Objective string `json:"objective"`
+	Tool      string `json:"tool"`
+	// Status is "ok", "error" or "none" for a step without a call.
+	Status string `json:"status"`
+	// Bytes is the size of the outcome, Hash its SHA-256 in hex.
+	Bytes int64  `json:"bytes"`
+	Hash  string `json:"hash"`
+}
+
+// MemoryUpdatedData is the working-memory document after a step.
+type MemoryUpdatedData struct {
+	Step int64 `json:"step"`
+	// Mode is "writer", or "fallback" where the writer's document could not be used.
+	Mode string `json:"mode"`
+	// Why lists what was wrong with the writer's document.
+	Why      []string `json:"why,omitempty"`
+	Document string   `json:"document"`
+	Hash     string   `json:"hash"`
+}
+
 // CompletedData ends a job that succeeded.
 type CompletedData struct {
 	// Summary is the beginning of the answer, at most 4 KiB.

@@ -22,20 +22,24 @@ func Reasons() []Reason {
 // Codes under a reason; the list is open and documented. A code belongs to one reason, except where noted.
 const (
 	// Under ReasonError.
-	CodeProviderAuth      = "provider-auth"       // credentials refused
-	CodeProviderQuota     = "provider-quota"      // no money or plan left at the provider
-	CodeProviderFailed    = "provider-failed"     // requests failed after all retries
-	CodeProviderRefused   = "provider-refused"    // the provider refuses the request as it is
-	CodeAnswerRefused     = "answer-refused"      // the model or a filter refused to answer
-	CodeUnknownStop       = "unknown-stop"        // a stop reason the adapter does not know
-	CodeOutputLimit       = "output-limit"        // cut at the output limit
-	CodeEmptyAnswer       = "empty-answer"        // no text and no tool call, twice
-	CodeAnswerCheckFailed = "answer-check-failed" // a check of the caller refused the answer
-	CodeCheckUnavailable  = "check-unavailable"   // a check of the caller could not be made
-	CodeToolsUnavailable  = "tools-unavailable"   // a required server of tools cannot be used
-	CodeRequestLimit      = "request-limit"       // the job's request budget is used up
-	CodeProcessLost       = "process-lost"        // the job process ended without a terminal event
-	CodeInternal          = "internal"            // a fault of the runtime
+	CodeProviderAuth      = "provider-auth"           // credentials refused
+	CodeProviderQuota     = "provider-quota"          // no money or plan left at the provider
+	CodeProviderFailed    = "provider-failed"         // requests failed after all retries
+	CodeProviderRefused   = "provider-refused"        // the provider refuses the request as it is
+	CodeAnswerRefused     = "answer-refused"          // the model or a filter refused to answer
+	CodeUnknownStop       = "unknown-stop"            // a stop reason the adapter does not know
+	CodeOutputLimit       = "output-limit"            // cut at the output limit
+	CodeEmptyAnswer       = "empty-answer"            // no text and no tool call, twice
+	CodeAnswerCheckFailed = "answer-check-failed"     // a check of the caller refused the answer
+	CodeCheckUnavailable  = "check-unavailable"       // a check of the caller could not be made
+	CodeToolsUnavailable  = "tools-unavailable"       // a required server of tools cannot be used
+	CodeRequestLimit      = "request-limit"           // the job's request budget is used up
+	CodeProcessLost       = "process-lost"            // the job process ended without a terminal event
+	CodeInternal          = "internal"                // a fault of the runtime
+	CodeOutputSchema      = "output-schema-violation" // the typed answer does not fit its schema, after all repairs
+	CodeToolInvocation    = "tool-invocation-failed"  // a tool failed more often than toolErrors allows
+	CodeJournalFailed     = "journal-failed"          // a frame of the journal could not be stored
+	CodeJournalDiverged   = "journal-diverged"        // the journal is not one of this job
 	// Under ReasonTimeout.
 	CodeTimeout = "timeout" // limits.timeoutSec
 	CodeStalled = "stalled" // limits.idleTimeoutSec, after all retries
@@ -49,19 +53,26 @@ const (
 	CodeRepeatedCall = "repeated-call" // one call, one answer, twelve times
 	CodeEndlessTurn  = "endless-turn"  // too many characters without a finished tool call
 	// Under ReasonAborted.
-	CodeAborted = "aborted"
+	CodeAborted           = "aborted"
+	CodeApprovalWithdrawn = "approval-withdrawn" // a call that waited for a decision was withdrawn
 )
 
 // Outcome is the one result of a job.
 type Outcome struct {
-	// Completed holds the answer of a job that succeeded; it is nil if and only if Failed is set.
+	// Exactly one of the three is set. Completed holds the answer of a job that succeeded; Suspended says that the attempt
+	// ended and the job did not: it can be resumed from its journal.
 	Completed *CompletedData
 	Failed    *FailedData
+	Suspended *SuspendedData
 	Usage     TotalUsage
 }
 
-// ExitCode is the exit code of a process that ran this one job: 0 completed, 1 failed, 7 stopped by a limit, 130 aborted.
+// ExitCode is the exit code of a process that ran this one job: 0 completed, 1 failed, 7 stopped by a limit, 8 suspended,
+// 130 aborted.
 func (o Outcome) ExitCode() int {
+	if o.Suspended != nil {
+		return ExitSuspended
+	}
 	if o.Failed == nil {
 		return 0
 	}

@@ -3,6 +3,7 @@ package job
 import (
 	"context"
 	"io"
+	"iter"
 )
 
 // Runtime runs jobs. kernel runs them in this process, jobproc each in a child process.
@@ -25,6 +26,10 @@ type Handle interface {
 	Wait() Outcome
 	// Abort ends the job as aborted, with cause as message. It returns at once; calls after the first do nothing.
 	Abort(cause string)
+	// Detach ends the attempt so that the job can go on elsewhere: it is suspended, without waits, as soon as the calls in
+	// flight have answered and the journal has everything. A request to a model is given up. It returns at once. A job
+	// without a journal goes on.
+	Detach()
 }
 
 // Ports are what the caller lends to a job. Both may be nil.
@@ -33,11 +38,16 @@ type Ports struct {
 	Host    Host
 }
 
-// Journal takes the private record of a job.
+// Journal takes the private record of a job and gives back what earlier attempts recorded. It is used by one goroutine at
+// a time.
 type Journal interface {
-	// Append adds a frame. The returned channel is closed when the frame is stored; a nil channel means that there is
-	// nothing to wait for.
-	Append(frame []byte) (stored <-chan struct{}, err error)
+	// Earlier yields the frames of the earlier attempts, encoded as they were appended, in order. It is called once, before
+	// the first Append, and only if Spec.Resume is set.
+	Earlier() iter.Seq2[[]byte, error]
+	// Append adds a frame, a JSON object on one line without its end; it must not be changed afterwards. The channel gives
+	// one value when this frame and all before it are stored, or cannot be; it is nil if there is nothing to wait for. The
+	// runtime waits before a call that does more than read, before the next request to a model, and before the end.
+	Append(frame []byte) (stored <-chan error, err error)
 }
 
 // Host is the job's end of a connection to an MCP server that offers the tools of Spec.Host and Spec.Checks: a socket, or

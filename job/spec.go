@@ -271,6 +271,9 @@ type Resume struct {
 	Attempt   int64      `json:"attempt"`
 	NextSeq   int64      `json:"nextSeq"`
 	Decisions []Decision `json:"decisions,omitempty"`
+	// Fork says that the journal is another job's: its frames are taken over, and this job goes on from their end. Attempt and
+	// NextSeq are 1 then.
+	Fork bool `json:"fork,omitempty"`
 }
 
 // Decision answers one wait of a suspended job.

@@ -32,10 +32,13 @@ type Handle struct {
 	aborting chan string // holds the cause of the first Abort
 	killing  chan struct{}
 	kill     sync.Once
-	started  chan struct{} // the child has answered with its first event
-	ended    chan struct{} // the child has no more to say and should exit
-	broken   chan struct{} // the child broke the protocol and must go
-	done     chan struct{} // everything is released
+	// detaching is closed by the first Detach.
+	detaching chan struct{}
+	detach    sync.Once
+	started   chan struct{} // the child has answered with its first event
+	ended     chan struct{} // the child has no more to say and should exit
+	broken    chan struct{} // the child broke the protocol and must go
+	done      chan struct{} // everything is released
 
 	// waiting says that a reader, not the child, is what the job waits for.
 	waiting atomic.Bool
@@ -69,6 +72,7 @@ func newHandle(r *Runtime, spec *job.Spec, p *process, s scratch, host *lentHost
 		lines:     make(chan []byte, 2),
 		aborting:  make(chan string, 1),
 		killing:   make(chan struct{}),
+		detaching: make(chan struct{}),
 		started:   make(chan struct{}),
 		ended:     make(chan struct{}),
 		broken:    make(chan struct{}),
@@ -105,6 +109,9 @@ func (h *Handle) Abort(cause string) {
 	default:
 	}
 }
+
+// Detach implements job.Handle.
+func (h *Handle) Detach() { h.detach.Do(func() { close(h.detaching) }) }
 
 // Kill ends the child and all its processes at once; a job that had no outcome yet ends as aborted. Calls after the first
 // do nothing.

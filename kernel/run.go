@@ -242,3 +242,6 @@ func describeCount(n int, noun string) string {
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
 }
+
+// Detach implements job.Handle.
+func (r *run) Detach() {}

@@ -158,17 +158,17 @@ const (
 // Response is one model response.
 type Response struct {
 	// Message is the assistant's message, its parts in the order of the stream. Its Origin is set.
-	Message Message
-	Stop    StopReason
+	Message Message    `json:"message"`
+	Stop    StopReason `json:"stop,omitempty"`
 	// RawStop is the provider's own word.
-	RawStop string
-	Usage   Usage
+	RawStop string `json:"rawStop,omitempty"`
+	Usage   Usage  `json:"usage"`
 	// UsageReported says that the provider counted; otherwise Usage is zero and the kernel estimates.
-	UsageReported bool
+	UsageReported bool `json:"usageReported,omitempty"`
 	// Billed is the price as the provider states it, nil if it does not.
-	Billed *MicroUSD
+	Billed *MicroUSD `json:"billed,omitempty"`
 	// ServedModel is the model that answered, if the provider names it.
-	ServedModel string
+	ServedModel string `json:"servedModel,omitempty"`
 	// ID is the provider's id of the response, for support requests.
-	ID string
+	ID string `json:"id,omitempty"`
 }

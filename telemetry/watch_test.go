@@ -28,6 +28,7 @@ func play(all *events) *playedJob {
 func (p *playedJob) Events() <-chan *job.Event { return p.events }
 func (p *playedJob) Discard()                  {}
 func (p *playedJob) Abort(string)              {}
+func (p *playedJob) Detach()                   {}
 func (p *playedJob) Wait() job.Outcome {
 	<-p.done
 	return job.Outcome{}
