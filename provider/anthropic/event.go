@@ -56,14 +56,7 @@ func (e *event) parse(l *wire.Lexer, data []byte) error {
 
 // message reads the members of an event, or of the message inside the first event.
 func (e *event) message(l *wire.Lexer) {
-	if !l.Object() {
-		return
-	}
-	for {
-		key, ok := l.Key()
-		if !ok {
-			return
-		}
+	for key := range l.Members() {
 		switch string(key) {
 		case "type":
 			// The message inside an event has a type of its own, which says nothing.
@@ -97,14 +90,7 @@ func (e *event) message(l *wire.Lexer) {
 }
 
 func (e *event) readDetails(l *wire.Lexer) {
-	if !l.Object() {
-		return
-	}
-	for {
-		key, ok := l.Key()
-		if !ok {
-			return
-		}
+	for key := range l.Members() {
 		if string(key) == "explanation" {
 			e.explanation = l.String()
 			continue
@@ -114,14 +100,7 @@ func (e *event) readDetails(l *wire.Lexer) {
 }
 
 func (e *event) readDelta(l *wire.Lexer) {
-	if !l.Object() {
-		return
-	}
-	for {
-		key, ok := l.Key()
-		if !ok {
-			return
-		}
+	for key := range l.Members() {
 		switch string(key) {
 		case "type":
 			e.delta.kind = l.String()
@@ -143,14 +122,7 @@ func (e *event) readDelta(l *wire.Lexer) {
 
 func (b *block) read(l *wire.Lexer) {
 	*b = block{}
-	if !l.Object() {
-		return
-	}
-	for {
-		key, ok := l.Key()
-		if !ok {
-			return
-		}
+	for key := range l.Members() {
 		switch string(key) {
 		case "type":
 			b.kind = l.String()

@@ -14,15 +14,8 @@ type counts struct {
 
 // read overwrites the counts that the next value holds, and reports whether it holds a count of tokens.
 func (c *counts) read(l *wire.Lexer) bool {
-	if !l.Object() {
-		return false
-	}
 	found := false
-	for {
-		key, ok := l.Key()
-		if !ok {
-			return found
-		}
+	for key := range l.Members() {
 		switch string(key) {
 		case "input_tokens":
 			found = number(l, &c.input) || found
@@ -44,6 +37,7 @@ func (c *counts) read(l *wire.Lexer) bool {
 			l.Skip()
 		}
 	}
+	return found
 }
 
 func number(l *wire.Lexer, field **int64) bool {

@@ -65,12 +65,7 @@ func (c *chunk) parse(l *wire.Lexer, data []byte) error {
 		}
 		return errNoObject
 	}
-	l.Object()
-	for {
-		key, ok := l.Key()
-		if !ok {
-			break
-		}
+	for key := range l.Members() {
 		switch string(key) {
 		case "id":
 			c.id = l.String()
@@ -121,16 +116,13 @@ func (c *chunk) readChoices(l *wire.Lexer) {
 
 // readChoice reads one choice and keeps it if it is the first; the others were not asked for.
 func (c *chunk) readChoice(l *wire.Lexer) {
-	if !l.Object() {
+	if l.Kind() != '{' {
+		l.Skip()
 		return
 	}
 	c.choice = choice{calls: c.choice.calls[:0]}
 	usage, first := c.usage, true
-	for {
-		key, ok := l.Key()
-		if !ok {
-			break
-		}
+	for key := range l.Members() {
 		switch string(key) {
 		case "index":
 			n, isNumber := l.Int()
@@ -163,14 +155,7 @@ func (c *chunk) readChoice(l *wire.Lexer) {
 }
 
 func (c *choice) readDelta(l *wire.Lexer) {
-	if !l.Object() {
-		return
-	}
-	for {
-		key, ok := l.Key()
-		if !ok {
-			return
-		}
+	for key := range l.Members() {
 		switch string(key) {
 		case "content":
 			if l.Kind() == '[' {
@@ -216,12 +201,7 @@ func readThinking(l *wire.Lexer) text {
 		return readText(l)
 	}
 	var found text
-	l.Object()
-	for {
-		key, ok := l.Key()
-		if !ok {
-			return found
-		}
+	for key := range l.Members() {
 		switch string(key) {
 		case "text", "content", "thinking", "reasoning":
 			if t := readText(l); len(t.raw) > 0 && len(found.raw) == 0 {
@@ -231,6 +211,7 @@ func readThinking(l *wire.Lexer) text {
 			l.Skip()
 		}
 	}
+	return found
 }
 
 func (c *choice) readCalls(l *wire.Lexer) {
@@ -247,15 +228,12 @@ func (c *choice) readCalls(l *wire.Lexer) {
 }
 
 func (c *choice) readCall(l *wire.Lexer) {
-	if !l.Object() {
+	if l.Kind() != '{' {
+		l.Skip()
 		return
 	}
 	p := piece{slot: -1}
-	for {
-		key, ok := l.Key()
-		if !ok {
-			break
-		}
+	for key := range l.Members() {
 		switch string(key) {
 		case "index":
 			if n, isNumber := l.Int(); isNumber && n >= 0 {
@@ -273,14 +251,7 @@ func (c *choice) readCall(l *wire.Lexer) {
 }
 
 func (p *piece) readFunction(l *wire.Lexer) {
-	if !l.Object() {
-		return
-	}
-	for {
-		key, ok := l.Key()
-		if !ok {
-			return
-		}
+	for key := range l.Members() {
 		switch string(key) {
 		case "name":
 			p.name = l.String()

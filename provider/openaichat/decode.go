@@ -217,15 +217,8 @@ func (d *decoder) applyList(list []byte) error {
 }
 
 func (d *decoder) applyPart(l *wire.Lexer) error {
-	if !l.Object() {
-		return nil
-	}
 	var words, nested []byte
-	for {
-		key, ok := l.Key()
-		if !ok {
-			break
-		}
+	for key := range l.Members() {
 		switch string(key) {
 		case "text":
 			words = l.String()

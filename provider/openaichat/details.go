@@ -28,14 +28,7 @@ func (e *detail) said() []byte {
 
 func readDetail(l *wire.Lexer) detail {
 	e := detail{index: -1}
-	if !l.Object() {
-		return e
-	}
-	for {
-		key, ok := l.Key()
-		if !ok {
-			return e
-		}
+	for key := range l.Members() {
 		switch string(key) {
 		case "type":
 			e.kind = string(l.String())
@@ -59,6 +52,7 @@ func readDetail(l *wire.Lexer) detail {
 			l.Skip()
 		}
 	}
+	return e
 }
 
 // keepDetail joins an entry to the last one of the same type and index, or begins a new one. Entries without a type

@@ -18,15 +18,12 @@ type counts struct {
 // read replaces c by the next value; null and other values that are no object change nothing, and so does an object
 // without any count.
 func (c *counts) read(l *wire.Lexer) {
-	if !l.Object() {
+	if l.Kind() != '{' {
+		l.Skip()
 		return
 	}
 	var n counts
-	for {
-		key, ok := l.Key()
-		if !ok {
-			break
-		}
+	for key := range l.Members() {
 		n.member(l, string(key))
 	}
 	if n.reported {
@@ -62,14 +59,7 @@ func (c *counts) member(l *wire.Lexer, key string) {
 }
 
 func (c *counts) details(l *wire.Lexer) {
-	if !l.Object() {
-		return
-	}
-	for {
-		key, ok := l.Key()
-		if !ok {
-			return
-		}
+	for key := range l.Members() {
 		switch string(key) {
 		case "cached_tokens":
 			c.cached, _ = l.Int()

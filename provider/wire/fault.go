@@ -117,12 +117,7 @@ func (r *report) read(l *Lexer, depth int) {
 			r.readNested(l, depth)
 		}
 	case '{':
-		l.Object()
-		for {
-			key, ok := l.Key()
-			if !ok {
-				return
-			}
+		for key := range l.Members() {
 			r.field(l, string(key), depth)
 		}
 	default:

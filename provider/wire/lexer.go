@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"iter"
 	"strconv"
 )
 
@@ -111,6 +112,22 @@ func (l *Lexer) Key() ([]byte, bool) {
 	}
 	l.pos++
 	return key, l.fault == ""
+}
+
+// Members enters an object and yields its keys as Key returns them; the loop must read or skip the value of each, or
+// leave the text altogether. A value that is no object is skipped and yields nothing.
+func (l *Lexer) Members() iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		if !l.Object() {
+			return
+		}
+		for {
+			key, ok := l.Key()
+			if !ok || !yield(key) {
+				return
+			}
+		}
+	}
 }
 
 // Elem reports whether the entered array has a next element; at the array's end it leaves the array.

@@ -103,3 +103,30 @@ func canonical(text string) string {
 	}
 	return text
 }
+
+func TestMembers(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		text, keys string
+		ok         bool
+	}{
+		{`{}`, "", true},
+		{`{"a":1, "b" : {"x":[]},"c":null}`, "a b c", true},
+		{`[1,{"a":2}]`, "", true},
+		{`"a"`, "", true},
+		{`{"a":1,}`, "a", false},
+		{`{"a":1`, "a", false},
+		{`{"a" 1}`, "", false},
+	} {
+		var l Lexer
+		l.Reset([]byte(tt.text))
+		var keys []string
+		for key := range l.Members() {
+			keys = append(keys, string(key))
+			l.Skip()
+		}
+		if got := strings.Join(keys, " "); got != tt.keys || (l.End() == nil) != tt.ok {
+			t.Errorf("%s: keys %q, error %v; want %q, sound %v", tt.text, got, l.Err(), tt.keys, tt.ok)
+		}
+	}
+}
