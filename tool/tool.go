@@ -61,6 +61,14 @@ type Declaration struct {
 	Guard func(arguments json.RawMessage) (reason string)
 	// Span names an inner span for the work of a call, "" for none.
 	Span string
+	// Version is the version of the tool, "" if it has none; a decision about a call covers it.
+	Version string
+	// Idempotent says that a call which is made again with the same id does no more than the first: after an interruption
+	// it is made again instead of being given up.
+	Idempotent bool
+	// Target, if not nil, returns the one file of the output directory that a call replaces as a whole: after an
+	// interruption its content tells whether the call had its effect.
+	Target func(arguments json.RawMessage) string
 }
 
 // Tool is a declared capability that can run.
@@ -108,6 +116,9 @@ type Result struct {
 	Outputs []Output
 	// Reads are the lines of files that Text shows.
 	Reads []SourceRead
+	// Suspended, if not "", says that there is no result yet: the call waits, under this id, until somebody has decided,
+	// and is then made again with the same call id. It had no effect so far.
+	Suspended string
 }
 
 // Output is a file that a call wrote.

@@ -58,6 +58,7 @@ func newEdit() tool.Tool {
 		Description: strings.TrimSpace(editDescription),
 		InputSchema: json.RawMessage(editSchema),
 		Effect:      tool.EffectWrite,
+		Target:      target,
 		Boundary:    writingBoundary("the file to be changed, in the output directory"),
 	}, runEdit)
 }

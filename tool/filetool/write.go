@@ -36,6 +36,7 @@ func newWrite() tool.Tool {
 		InputSchema: json.RawMessage(writeSchema),
 		Effect:      tool.EffectWrite,
 		Boundary:    writingBoundary("none"),
+		Target:      target,
 	}, runWrite)
 }
 
@@ -71,4 +72,15 @@ func place(env *tool.Env, done workspace.Written) string {
 		text += fmt.Sprintf(" (for reading: %q)", done.Readable)
 	}
 	return text
+}
+
+// target returns the file that a call of write or edit replaces.
+func target(arguments json.RawMessage) string {
+	var a struct {
+		Path string `json:"path"`
+	}
+	if json.Unmarshal(arguments, &a) != nil {
+		return ""
+	}
+	return a.Path
 }

@@ -166,7 +166,8 @@ func (e *Entry) probe() (tool.Tool, error) {
 // declaration is what the tool says about itself.
 func (e *Entry) declaration() tool.Declaration {
 	d := tool.Declaration{
-		Name: e.Name, Description: e.Description, InputSchema: e.InputSchema, Effect: tool.Effect(e.Effect),
+		Name: e.Name, Version: e.Version, Description: e.Description, InputSchema: e.InputSchema, Effect: tool.Effect(e.Effect),
+		Idempotent: e.Idempotent,
 		Boundary: tool.Boundary{
 			Reads: "none here: what the host's own tool reads", Writes: "none here: what the host's own tool writes",
 			Network: "none here: calls go over the connection that the host lends", Processes: "none",

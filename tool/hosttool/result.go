@@ -18,6 +18,11 @@ const maxText = 51_200
 // render turns what the host answered into a result for the model. Only text is passed on: what a model service makes of
 // an image that it does not like would end the job.
 func render(answer *mcp.CallToolResult) tool.Result {
+	if id, waits := suspended(answer); id != "" {
+		return tool.Result{IsError: true, Suspended: id, Text: "the call waits for a decision"}
+	} else if waits {
+		return tool.Errorf("the tool wants to wait for a decision but gives the wait no id; the call was not completed")
+	}
 	if problem := incomplete(answer); problem != "" {
 		return tool.Errorf("%s", problem)
 	}
@@ -52,22 +57,19 @@ func render(answer *mcp.CallToolResult) tool.Result {
 
 // incomplete returns what to tell the model about an answer that is not the end of the call, "" if it is.
 func incomplete(answer *mcp.CallToolResult) string {
-	if wait, ok := answer.Meta[MetaSuspend]; ok {
-		return suspended(wait)
-	}
 	if answer.NeedsInput() || len(answer.InputRequests) > 0 {
 		return "the tool wants to ask somebody in the middle of the call, which this job does not offer; the call was not completed"
 	}
 	return ""
 }
 
-// suspended refuses a result that will come later. Jobs of this version run to their end in one piece.
-func suspended(wait any) string {
-	id := ""
+// suspended returns the id under which an answer waits for a decision, and whether it does.
+func suspended(answer *mcp.CallToolResult) (waitID string, waits bool) {
+	wait, waits := answer.Meta[MetaSuspend]
 	if object, ok := wait.(map[string]any); ok {
-		id, _ = object["waitId"].(string)
+		waitID, _ = object["waitId"].(string)
 	}
-	return fmt.Sprintf("the tool asked to suspend the job until somebody has decided (wait %q); jobs cannot be suspended by this version, so the call was not completed. Go on without it", line(id))
+	return line(waitID), waits
 }
 
 // steering reports whether a character is a control character, steers the direction of writing, or belongs to the tags in

@@ -322,15 +322,18 @@ func TestResults(t *testing.T) {
 		"a link":   {&mcp.CallToolResult{Content: []mcp.Content{&mcp.ResourceLink{URI: "file:///a", Name: "a"}}}, false, "[content of a kind that is not passed on]"},
 		"steering": {text("a\u202eb\x1b[31mc\r\nd\te\x00"), false, "ab[31mc\nd\te"},
 		"suspension": {&mcp.CallToolResult{Meta: mcp.Meta{hosttool.MetaSuspend: map[string]any{"waitId": "w1"}}, Content: []mcp.Content{&mcp.TextContent{Text: "ok"}}}, true,
-			`the tool asked to suspend the job until somebody has decided (wait "w1"); jobs cannot be suspended by this version, so the call was not completed. Go on without it`},
+			"the call waits for a decision"},
 		"suspension without an id": {&mcp.CallToolResult{Meta: mcp.Meta{hosttool.MetaSuspend: 7}}, true,
-			`the tool asked to suspend the job until somebody has decided (wait ""); jobs cannot be suspended by this version, so the call was not completed. Go on without it`},
+			"the tool wants to wait for a decision but gives the wait no id; the call was not completed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := serve(t, hosttool.Config{}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) { return test.answer, nil })
 			defer s.Close()
 			r := act(t.Context(), s)
+			if waits := name == "suspension"; waits != (r.Suspended == "w1") {
+				t.Errorf("the result waits for %q", r.Suspended)
+			}
 			if diff := cmp.Diff(test.want, r.Text); diff != "" || r.IsError != test.failed {
 				t.Errorf("error=%v (-want +got):\n%s", r.IsError, diff)
 			}

@@ -35,6 +35,9 @@ func (s *Session) Check(ctx context.Context, c AnswerCheck, turn int64, answer s
 	if err != nil {
 		return Unavailable, c.explain(ctx, err)
 	}
+	if _, waits := suspended(result); waits {
+		return Unavailable, "a check cannot wait for a decision"
+	}
 	if why := incomplete(result); why != "" {
 		return Unavailable, line(why)
 	}
