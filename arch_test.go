@@ -135,6 +135,7 @@ func arrows() []arrow {
 	return []arrow{
 		{"problem", nil},
 		{"llm/llmtest", []string{"llm", "problem"}},
+		{"llm/textcall", []string{"llm", "problem"}},
 		{"llm", []string{"problem"}},
 		{"workspace/...", []string{"problem", "workspace/..."}},
 		{"sandbox", []string{"problem"}},
@@ -155,7 +156,7 @@ func arrows() []arrow {
 		{"telemetry", []string{"job", "llm", "problem"}},
 		{"kernel/hostlender", []string{"kernel", "job", "tool", "tool/hosttool", "problem"}},
 		{"kernel/mcplender", []string{"kernel", "job", "tool", "tool/mcptool", "problem"}},
-		{"kernel", []string{"job", "llm", "tool", "workspace", "sandbox", "problem"}},
+		{"kernel", []string{"job", "llm", "llm/textcall", "tool", "workspace", "sandbox", "problem"}},
 		{"jobproc", []string{"job", "problem", "sandbox"}},
 		{"hostserver", []string{"tool/hosttool", "tool", "job", "problem"}},
 		{"internal/catalog", []string{"job", "llm", "problem"}},

@@ -150,6 +150,7 @@ func (c *checker) toolCall(pointer string, call *llm.ToolCall, ids map[string]bo
 	}
 	ids[call.ID] = true
 	c.text(pointer+"/name", call.Name, "the name of the tool")
+	c.oneOf(pointer+"/textFormat", call.TextFormat, llm.TextCallFormats()...)
 	switch object := bytes.HasPrefix(bytes.TrimLeft(call.Arguments, " \t\r\n"), []byte("{")); {
 	case call.ArgumentsError == "" && len(call.Arguments) == 0:
 		c.addHint(codeRequired, pointer+"/arguments", "{} for none", "must be given")

@@ -186,6 +186,10 @@ func (c *checker) compat(pointer string, compat *llm.Compat) {
 	c.oneOf(pointer+"/maxTokensField", compat.MaxTokensField, "max_tokens", "max_completion_tokens")
 	c.oneOf(pointer+"/thinkingDialect", compat.ThinkingDialect,
 		"none", "openai", "openrouter", "deepseek", "zai", "qwen", "qwen-chat-template", "together", "budget", "adaptive")
+	c.oneOf(pointer+"/textToolCalls", compat.TextToolCalls, append([]string{llm.TextCallsOff, llm.TextCallsAuto}, llm.TextCallFormats()...)...)
+	if compat.ToolsAsText != nil && *compat.ToolsAsText && compat.TextToolCalls == llm.TextCallsOff {
+		c.add(codeInvalid, pointer+"/toolsAsText", "needs textToolCalls: a model that is given its tools as text answers in text")
+	}
 	for _, level := range sortedKeys(compat.ThinkingEfforts) {
 		at := pointerTo(pointer+"/thinkingEfforts", string(level))
 		if level == "" {

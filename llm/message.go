@@ -84,6 +84,9 @@ type ToolCall struct {
 	ArgumentsError string `json:"argumentsError,omitempty"`
 	// RawArguments is the argument text as sent, kept only when ArgumentsError is set.
 	RawArguments string `json:"rawArguments,omitempty"`
+	// TextFormat is the form in which the model wrote the call into its text, "" for a call that the API delivered; see
+	// TextCallFormats.
+	TextFormat string `json:"textFormat,omitempty"`
 }
 
 // ToolResult is what went back to the model for one call.

@@ -50,7 +50,7 @@ func Nearest(want Level, available []Level) Level {
 
 // Model is the table entry of one model at one provider: everything the kernel and an adapter need to know about it.
 type Model struct {
-	// ID is the name that goes on the wire.
+	// ID is what a job calls the model, and its name on the wire unless Compat.Deployment is another.
 	ID string `json:"id"`
 	// Name is for people.
 	Name string `json:"name,omitempty"`
@@ -71,6 +71,14 @@ type Model struct {
 	Simulated bool `json:"simulated,omitempty"`
 }
 
+// WireName is the name by which requests call the model.
+func (m Model) WireName() string {
+	if m.Compat.Deployment != "" {
+		return m.Compat.Deployment
+	}
+	return m.ID
+}
+
 // Compat holds the switches by which servers that claim the same API differ. A nil pointer or an empty string means: the
 // adapter's choice for this base URL.
 type Compat struct {
@@ -83,7 +91,8 @@ type Compat struct {
 	// MaxTokensField is "max_tokens" or "max_completion_tokens".
 	MaxTokensField string `json:"maxTokensField,omitempty"`
 	// ThinkingDialect is how a thinking level is sent: "none", "openai", "openrouter", "deepseek", "zai", "qwen",
-	// "qwen-chat-template", "together"; for the Anthropic API "budget" or "adaptive".
+	// "qwen-chat-template", "together"; for the Responses API "openai" or "effort", which asks for no summaries; for the
+	// Anthropic API "budget" or "adaptive".
 	ThinkingDialect string `json:"thinkingDialect,omitempty"`
 	// ThinkingEfforts renames levels on the wire, for example {"minimal": "low"}.
 	ThinkingEfforts map[Level]string `json:"thinkingEfforts,omitempty"`
@@ -101,4 +110,15 @@ type Compat struct {
 	MissingFinishReason *bool `json:"missingFinishReason,omitempty"`
 	// PromptCache asks the provider to cache the prompt prefix, where the API must be asked.
 	PromptCache *bool `json:"promptCache,omitempty"`
+	// TextToolCalls says whether tool calls that the model writes into its text are understood: "off"; "auto", any known
+	// form; or the one form to accept, see TextCallFormats. Empty is "auto" for models whose chat template is known to
+	// write calls as text, at servers that are not one of the large hosted APIs, and "off" for everything else.
+	TextToolCalls string `json:"textToolCalls,omitempty"`
+	// ToolsAsText declares the tools in the system prompt and sends earlier calls and their results as text, for servers
+	// whose API takes no tools. It needs TextToolCalls, whose empty value then means "auto".
+	ToolsAsText *bool `json:"toolsAsText,omitempty"`
+	// Deployment is the model's name on the wire where it is not its id, such as the name of an Azure deployment.
+	Deployment string `json:"deployment,omitempty"`
+	// Method is which of an API's methods serves the model, for APIs that have two: "responses" or "chat" (Azure OpenAI).
+	Method string `json:"method,omitempty"`
 }

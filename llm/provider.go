@@ -52,6 +52,9 @@ type Opening struct {
 	Temperature *float64
 	// Tags fill the account's tag headers.
 	Tags Tags
+	// TypedAnswer says that the answer must be data of a given form. A reply that is such data must not be taken for a
+	// tool call, so none is looked for in the text.
+	TypedAnswer bool
 }
 
 // Tags name a job towards gateways.

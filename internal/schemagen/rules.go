@@ -5,6 +5,7 @@ import (
 	"reflect"
 
 	"github.com/hozo-run/hozo/job"
+	"github.com/hozo-run/hozo/llm"
 )
 
 // rule is what a struct's Go type cannot say about it.
@@ -124,6 +125,7 @@ func specRules() map[string]rule {
 			"thinkingDialect": oneOf("", "none", "openai", "openrouter", "deepseek", "zai", "qwen", "qwen-chat-template", "together",
 				"budget", "adaptive"),
 			"thinkingEfforts": func(n *node) { n.AdditionalProperties = &node{Type: "string", Pattern: `\S`} },
+			"textToolCalls":   oneOf(append([]string{"", llm.TextCallsOff, llm.TextCallsAuto}, llm.TextCallFormats()...)...),
 		}},
 		"Workspace": {required: []string{"root", "readOnly", "outDir"}, fields: map[string]func(*node){
 			"root": said, "outDir": said,
@@ -147,6 +149,7 @@ func specRules() map[string]rule {
 		}},
 		"ToolCall": {required: []string{"id", "name"}, fields: map[string]func(*node){
 			"id": filled, "name": said, "arguments": func(n *node) { n.Type = "object" },
+			"textFormat": oneOf(append([]string{""}, llm.TextCallFormats()...)...),
 		}, whole: argumentsOrError},
 		"ToolResult": {required: []string{"callId", "name", "content"}, fields: map[string]func(*node){
 			"callId": filled, "content": func(n *node) {
