@@ -59,21 +59,35 @@ const (
 
 // Outcome is the one result of a job.
 type Outcome struct {
-	// Exactly one of the three is set. Completed holds the answer of a job that succeeded; Suspended says that the attempt
-	// ended and the job did not: it can be resumed from its journal.
+	// Exactly one of the four is set. Completed holds the answer of a job that succeeded; Suspended says that the attempt
+	// ended and the job did not: it can be resumed from its journal. So can a job whose process was lost.
 	Completed *CompletedData
 	Failed    *FailedData
 	Suspended *SuspendedData
+	Lost      *Lost
 	Usage     TotalUsage
 }
 
-// ExitCode is the exit code of a process that ran this one job: 0 completed, 1 failed, 7 stopped by a limit, 8 suspended,
-// 130 aborted.
+// Lost is what is known of an attempt with a journal whose process ended without a word: its events end anywhere. Whoever
+// owns the job resumes it or says that it has failed.
+type Lost struct {
+	Message string
+	// ExitCode is -1 if a signal ended the process.
+	ExitCode int
+	Signal   string
+	// Log is the end of what the process wrote to its log.
+	Log string
+}
+
+// ExitCode is the exit code of a process that ran this one job: 0 completed, 1 failed or lost, 7 stopped by a limit,
+// 8 suspended, 130 aborted.
 func (o Outcome) ExitCode() int {
-	if o.Suspended != nil {
+	switch {
+	case o.Suspended != nil:
 		return ExitSuspended
-	}
-	if o.Failed == nil {
+	case o.Lost != nil:
+		return 1
+	case o.Failed == nil:
 		return 0
 	}
 	switch o.Failed.Reason {

@@ -24,6 +24,12 @@ func TestExitCodesOfOutcomes(t *testing.T) {
 	if got := (job.Outcome{Completed: &job.CompletedData{}}).ExitCode(); got != 0 {
 		t.Errorf("success exits with %d", got)
 	}
+	if got := (job.Outcome{Suspended: &job.SuspendedData{}}).ExitCode(); got != 8 {
+		t.Errorf("a suspended job exits with %d", got)
+	}
+	if got := (job.Outcome{Lost: &job.Lost{}}).ExitCode(); got != 1 {
+		t.Errorf("a lost job exits with %d", got)
+	}
 }
 
 func TestOnlyTwoEventTypesAreTerminal(t *testing.T) {
