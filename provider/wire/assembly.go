@@ -44,6 +44,7 @@ type Call struct {
 
 	index     int
 	name      string
+	signature string
 	arguments []byte
 	// told counts the bytes of arguments that the sink has seen.
 	told   int
@@ -369,7 +370,7 @@ func (a *Assembly) Parts() []llm.Part {
 		p := &a.parts[i]
 		switch {
 		case p.call != nil:
-			parts = append(parts, llm.Part{Type: llm.PartToolCall, ToolCall: p.call.finished()})
+			parts = append(parts, llm.Part{Type: llm.PartToolCall, Signature: p.call.signature, ToolCall: p.call.finished()})
 		case p.text.Len() > 0 || len(p.signature) > 0 || p.redacted:
 			parts = append(parts, llm.Part{Type: p.kind, Text: p.text.String(), Field: p.field,
 				Signature: string(p.signature), Redacted: p.redacted})
