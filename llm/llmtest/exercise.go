@@ -55,6 +55,15 @@ type Setup struct {
 	Fault func() string
 	// Thinks says that the API carries thinking.
 	Thinks bool
+	// ProviderID returns what the adapter keeps as the id of a call that Events gave this id. Nil means the same.
+	ProviderID func(id string) string
+}
+
+func (s Setup) providerID(id string) string {
+	if s.ProviderID == nil {
+		return id
+	}
+	return s.ProviderID(id)
 }
 
 // Exercise runs every scenario that any adapter must pass.
@@ -240,7 +249,7 @@ func exerciseTool(t *testing.T, s Setup) {
 		t.Fatal(err)
 	}
 	calls := r.Message.ToolCalls()
-	if len(calls) != 1 || string(calls[0].Arguments) != `{"a":1,"b":2}` || calls[0].ProviderID != "call_1" ||
+	if len(calls) != 1 || string(calls[0].Arguments) != `{"a":1,"b":2}` || calls[0].ProviderID != s.providerID("call_1") ||
 		calls[0].ID != "" || calls[0].Name != "add" {
 		t.Errorf("calls %+v", calls)
 	}
@@ -263,7 +272,7 @@ func exerciseParallel(t *testing.T, s Setup) {
 	for _, c := range r.Message.ToolCalls() {
 		got = append(got, c.ProviderID+" "+c.Name+" "+string(c.Arguments))
 	}
-	want := `call_1 add {"a":1}, call_2 find {}, call_3 add {"a":3}`
+	want := s.providerID("call_1") + ` add {"a":1}, ` + s.providerID("call_2") + ` find {}, ` + s.providerID("call_3") + ` add {"a":3}`
 	if text := strings.Join(got, ", "); text != want {
 		t.Errorf("calls %s, want %s", text, want)
 	}

@@ -14,7 +14,7 @@ const cacheControl = `,"cache_control":{"type":"ephemeral"}`
 // appendHead appends everything before the first message.
 func (c *dialog) appendHead(o llm.Opening) {
 	b := append([]byte(nil), `{"model":`...)
-	b = wire.AppendString(b, o.Model.ID)
+	b = wire.AppendString(b, o.Model.WireName())
 	b = append(b, `,"stream":true`...)
 	c.from = len(b)
 	b = appendThinking(b, c.thinking)

@@ -17,7 +17,6 @@ type dialect struct {
 	store          bool
 	maxTokens      string
 	thinking       string
-	efforts        map[llm.Level]string
 	replayThinking bool
 	// everyThinking sends an empty thinking field with assistant messages that have none.
 	everyThinking  bool
@@ -97,16 +96,16 @@ func dialectOf(host string, m llm.Model) (dialect, error) {
 	// Only models that think know the role "developer".
 	d.developerRole = d.developerRole && wire.Thinks(m)
 	c := m.Compat
-	override(&d.developerRole, c.DeveloperRole)
-	override(&d.streamUsage, c.StreamUsage)
-	override(&d.store, c.Store)
-	override(&d.replayThinking, c.ReplayThinking)
-	override(&d.toolResultName, c.ToolResultName)
-	override(&d.emptyContent, c.EmptyContent)
-	override(&d.strictTools, c.StrictTools)
-	override(&d.missingFinish, c.MissingFinishReason)
+	wire.Override(&d.developerRole, c.DeveloperRole)
+	wire.Override(&d.streamUsage, c.StreamUsage)
+	wire.Override(&d.store, c.Store)
+	wire.Override(&d.replayThinking, c.ReplayThinking)
+	wire.Override(&d.toolResultName, c.ToolResultName)
+	wire.Override(&d.emptyContent, c.EmptyContent)
+	wire.Override(&d.strictTools, c.StrictTools)
+	wire.Override(&d.missingFinish, c.MissingFinishReason)
 	d.everyThinking = d.everyThinking && d.replayThinking
-	d.parallelTools, d.efforts = c.ParallelToolCalls, c.ThinkingEfforts
+	d.parallelTools = c.ParallelToolCalls
 	if c.MaxTokensField != "" {
 		d.maxTokens = c.MaxTokensField
 	}
@@ -121,10 +120,4 @@ func dialectOf(host string, m llm.Model) (dialect, error) {
 		return d, fmt.Errorf("compat thinkingDialect: %q is none of %s", d.thinking, strings.Join(thinkingDialects, " "))
 	}
 	return d, nil
-}
-
-func override(field *bool, by *bool) {
-	if by != nil {
-		*field = *by
-	}
 }

@@ -13,7 +13,7 @@ import (
 // model, system, tools, thinking and temperature alone.
 func appendHead(b []byte, o llm.Opening, d dialect) ([]byte, int) {
 	b = append(b, `{"model":`...)
-	b = wire.AppendString(b, o.Model.ID)
+	b = wire.AppendString(b, o.Model.WireName())
 	b = append(b, `,"stream":true`...)
 	if d.streamUsage {
 		b = append(b, `,"stream_options":{"include_usage":true}`...)
@@ -73,7 +73,7 @@ func appendTools(b []byte, tools []llm.ToolSpec, d dialect) []byte {
 		b = wire.AppendString(b, t.Description)
 		b = append(b, `,"parameters":`...)
 		b = wire.AppendSchema(b, t)
-		if d.strictTools && strictSchema(t.InputSchema) {
+		if d.strictTools && wire.StrictSchema(t.InputSchema) {
 			b = append(b, `,"strict":true`...)
 		}
 		b = append(b, "}}"...)
@@ -87,7 +87,7 @@ func appendThinking(b []byte, o llm.Opening, d dialect) []byte {
 		return b
 	}
 	on := o.Thinking != "" && o.Thinking != llm.LevelOff
-	effort := d.effort(o)
+	effort := wire.Effort(o)
 	switch d.thinking {
 	case "openai":
 		if effort != "" {
@@ -137,26 +137,6 @@ func appendSwitch(b []byte, on bool, more string) []byte {
 	b = append(b, '"')
 	b = append(b, more...)
 	return append(b, '}')
-}
-
-// effort returns the word for the level, "" if none should be sent: a model that cannot stop thinking is not asked to.
-func (d dialect) effort(o llm.Opening) string {
-	level := o.Thinking
-	if level == "" {
-		level = llm.LevelOff
-	}
-	if word, ok := d.efforts[level]; ok {
-		return word
-	}
-	if level != llm.LevelOff {
-		return string(level)
-	}
-	for _, l := range o.Model.ThinkingLevels {
-		if l == llm.LevelOff {
-			return "none"
-		}
-	}
-	return ""
 }
 
 // appendUser appends a user message. Text alone is sent as a plain string, because not every server takes a list.

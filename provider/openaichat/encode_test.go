@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/hozo-run/hozo/llm"
+	"github.com/hozo-run/hozo/provider/wire"
 )
 
 // dialogAt opens a dialog with a host whose dialect is known.
@@ -293,7 +294,7 @@ func TestStrictToolsOnlyWhereTheSchemaAllowsIt(t *testing.T) {
 		`{"type":"object","properties":{"a":{"anyOf":[{"type":"null"},{"$ref":"#/$defs/b"}]}},"required":["a"],"additionalProperties":false,"$defs":{"b":{"type":"string"}}}`: true,
 		`{"type":"string"}`: false, ``: false,
 	} {
-		if got := strictSchema(json.RawMessage(schema)); got != want {
+		if got := wire.StrictSchema(json.RawMessage(schema)); got != want {
 			t.Errorf("%s: %v, want %v", schema, got, want)
 		}
 	}

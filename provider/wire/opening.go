@@ -51,6 +51,32 @@ func Thinks(m llm.Model) bool {
 	return slices.ContainsFunc(m.ThinkingLevels, func(l llm.Level) bool { return l != llm.LevelOff })
 }
 
+// Effort returns the word for the thinking level of an opening, "" if none should be sent: a model that cannot stop
+// thinking is not asked to.
+func Effort(o llm.Opening) string {
+	level := o.Thinking
+	if level == "" {
+		level = llm.LevelOff
+	}
+	if word, ok := o.Model.Compat.ThinkingEfforts[level]; ok {
+		return word
+	}
+	switch {
+	case level != llm.LevelOff:
+		return string(level)
+	case slices.Contains(o.Model.ThinkingLevels, llm.LevelOff):
+		return "none"
+	}
+	return ""
+}
+
+// Override replaces a default by a switch of llm.Compat that is set.
+func Override(field *bool, by *bool) {
+	if by != nil {
+		*field = *by
+	}
+}
+
 // AppendSchema appends the input schema of a tool; no schema means an object without properties.
 func AppendSchema(dst []byte, t llm.ToolSpec) []byte {
 	if len(t.InputSchema) == 0 {

@@ -1,13 +1,13 @@
-package openaichat
+package wire
 
 import (
 	"encoding/json"
 	"slices"
 )
 
-// strictSchema reports whether a schema keeps the rules of strict tools: every object closed, every property required,
+// StrictSchema reports whether a schema keeps the rules of strict tools: every object closed, every property required,
 // and only keywords that constrained decoding knows.
-func strictSchema(raw json.RawMessage) bool {
+func StrictSchema(raw json.RawMessage) bool {
 	var schema any
 	if len(raw) == 0 || json.Unmarshal(raw, &schema) != nil {
 		return false
