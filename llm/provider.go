@@ -12,12 +12,23 @@ type Account struct {
 	// own address.
 	BaseURL string
 	APIKey  string
+	// SigningKey signs every request, for APIs that take signatures; nil signs none.
+	SigningKey *SigningKey
+	// Region is the part of the world whose servers are meant, for APIs that have several.
+	Region string
 	// Headers are sent with every request.
 	Headers map[string]string
 	// TagHeaders are header templates for gateways: {jobId}, {agentId}, {agentVersion} and {purpose} are replaced.
 	TagHeaders map[string]string
 	// Script is the inline fixture of the scripted provider.
 	Script json.RawMessage
+}
+
+// SigningKey is a key that never goes over the wire: requests carry a signature made with it.
+type SigningKey struct {
+	// ID names the key, Secret is the key itself, and Session the token that belongs to a key which is lent for some time.
+	// All three are credentials.
+	ID, Secret, Session string
 }
 
 // Adapter makes a provider from an account; each API family has one. It validates the account and does no input or

@@ -34,12 +34,16 @@ func classByStatus(status int, r report) llm.Class {
 			return llm.ClassContextOverflow
 		}
 		return llm.ClassOverloaded
+	case containsAny(words, throttleWords):
+		return llm.ClassRateLimit
 	case saysOverflow(words):
 		return llm.ClassContextOverflow
 	case saysQuota(words, r.code):
 		return llm.ClassQuota
 	case r.code == "content_filter":
 		return llm.ClassRefused
+	case status == 424:
+		return llm.ClassProvider
 	}
 	return llm.ClassInvalidRequest
 }
@@ -62,7 +66,7 @@ func classByReport(r report) llm.Class {
 		}
 	}
 	switch {
-	case containsAny(words, rateWords):
+	case containsAny(words, rateWords) || containsAny(words, throttleWords):
 		return llm.ClassRateLimit
 	case containsAny(words, overloadWords):
 		return llm.ClassOverloaded
@@ -72,9 +76,11 @@ func classByReport(r report) llm.Class {
 
 func classByKind(kind string) (llm.Class, bool) {
 	switch kind {
-	case "overloaded_error", "overloaded", "unavailable", "timeout_error", "service_unavailable", "server_busy":
+	case "overloaded_error", "overloaded", "unavailable", "timeout_error", "service_unavailable", "server_busy",
+		"server_is_overloaded":
 		return llm.ClassOverloaded, true
-	case "rate_limit_error", "rate_limit_exceeded", "resource_exhausted", "resourceexhausted", "too_many_requests":
+	case "rate_limit_error", "rate_limit_exceeded", "resource_exhausted", "resourceexhausted", "too_many_requests",
+		"slow_down":
 		return llm.ClassRateLimit, true
 	case "authentication_error", "permission_error", "invalid_api_key":
 		return llm.ClassAuth, true
@@ -82,15 +88,39 @@ func classByKind(kind string) (llm.Class, bool) {
 		return llm.ClassInvalidRequest, true
 	case "billing_error", "insufficient_quota":
 		return llm.ClassQuota, true
-	case "content_filter":
+	case "content_filter", "invalid_prompt", "image_content_policy_violation":
 		return llm.ClassRefused, true
 	}
 	return "", false
 }
 
-// rateWords and overloadWords are phrases of passing faults, in the form that containsPhrase takes.
+// statusByName returns the HTTP status that an error of Amazon Bedrock has where it is not reported inside a stream.
+func statusByName(name string) (int, bool) {
+	switch strings.TrimSuffix(strings.ToLower(name), "exception") {
+	case "validation":
+		return 400, true
+	case "accessdenied", "expiredtoken", "unrecognizedclient", "invalidsignature":
+		return 403, true
+	case "resourcenotfound":
+		return 404, true
+	case "modeltimeout":
+		return 408, true
+	case "modelerror", "modelstreamerror":
+		return 424, true
+	case "throttling", "modelnotready":
+		return 429, true
+	case "internalserver":
+		return 500, true
+	case "serviceunavailable":
+		return 503, true
+	}
+	return 0, false
+}
+
+// rateWords, throttleWords and overloadWords are phrases of passing faults, in the form that containsPhrase takes.
 var (
 	rateWords     = []string{"rate limit", "ratelimit", "too many requests", "429"}
+	throttleWords = []string{"throttling error", "throttlingexception", "too many tokens ... please wait"}
 	overloadWords = []string{
 		"overloaded", "server busy", "servers are currently busy", "currently experiencing high demand",
 		"model is at capacity", "service is? temporarily? unavailable", "500", "502", "503", "504", "520", "524", "529",
@@ -101,6 +131,7 @@ var (
 		"billing", "insufficient credits", "credit balance is too low", "used all available credits",
 		"monthly spending limit", "reached your specified api usage limits", "subscription sharing usage limit exceeded",
 		"subscription sharing workplace individual usage limit exceeded",
+		"servicequotaexceededexception",
 	}
 	overflowWords = []string{
 		"prompt is? too long", "request too large", "prompt exceeds max length", "model context window exceeded",
@@ -125,12 +156,10 @@ func saysQuota(words, code string) bool { return code == planCode || containsAny
 // saysOverflow reports whether an error text says that the prompt was too long. Throttling texts that name tokens do
 // not.
 func saysOverflow(words string) bool {
-	for _, start := range []string{"throttling error", "service unavailable"} {
-		if strings.HasPrefix(words, start+" ") {
-			return false
-		}
+	if strings.HasPrefix(words, "service unavailable ") {
+		return false
 	}
-	if containsAny(words, []string{"rate limit", "ratelimit", "too many requests", "throttling error"}) {
+	if containsAny(words, []string{"rate limit", "ratelimit", "too many requests"}) || containsAny(words, throttleWords) {
 		return false
 	}
 	return containsAny(words, overflowWords)

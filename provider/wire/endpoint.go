@@ -22,7 +22,12 @@ type Endpoint struct {
 	header  http.Header
 	tags    map[string]string
 	secrets secrets
+	sign    Sign
 }
+
+// Sign signs a request in place. The request is complete but for its body, whose hex SHA-256 is bodyHash; its headers and
+// address belong to the callee. The error says why no signature can be made.
+type Sign func(r *http.Request, bodyHash string) error
 
 // Auth says how an API takes its key: the header and what stands before the key in it.
 type Auth struct{ Header, Prefix string }
@@ -57,7 +62,11 @@ func NewEndpoint(a llm.Account, fallback, path string, auth Auth, fixed map[stri
 	if err := f.list.Err("configure the account"); err != nil {
 		return nil, err
 	}
-	e.secrets = newSecrets(a.APIKey, values)
+	keys := []string{a.APIKey}
+	if k := a.SigningKey; k != nil {
+		keys = append(keys, k.ID, k.Secret, k.Session)
+	}
+	e.secrets = newSecrets(keys, values)
 	return e, nil
 }
 
@@ -120,6 +129,13 @@ func (e *Endpoint) At(path, query string) *Endpoint {
 	at := *e
 	at.url = &address
 	return &at
+}
+
+// Signed returns the endpoint with a signature on every request.
+func (e *Endpoint) Signed(sign Sign) *Endpoint {
+	signed := *e
+	signed.sign = sign
+	return &signed
 }
 
 // PathSegment escapes text, such as the id of a model, so that it is one segment of a path. Everything but unreserved

@@ -1,7 +1,13 @@
 package wire
 
 import (
+	"crypto/sha256"
 	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -148,7 +154,7 @@ func TestTagHeadersAreFilled(t *testing.T) {
 func TestSecretsAreFoundInEveryForm(t *testing.T) {
 	t.Parallel()
 	const key, header = `s"k/é+canary`, "Basic dXNlcjpwYXNzd29yZA=="
-	s := newSecrets(key, []string{header, "true"})
+	s := newSecrets([]string{key}, []string{header, "true"})
 	for name, text := range map[string]string{
 		"raw": key, "quoted": `s\"k/é+canary`, "quoted with slashes": `s\"k\/é+canary`, "in a query": "s%22k%2F%C3%A9%2Bcanary",
 		"in a path": "s%22k%2F%C3%A9+canary", "the whole header": header, "a word of the header": "dXNlcjpwYXNzd29yZA==",
@@ -175,5 +181,59 @@ func TestSecretsAreFoundInEveryForm(t *testing.T) {
 	}
 	if got := s.clean("true"); got != "true" {
 		t.Errorf("an ordinary word became %q", got)
+	}
+}
+
+func TestASignatureIsMadeForEachRequestAndItsFaultIsOurs(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		sum := sha256.Sum256(body)
+		if want := r.Method + " " + r.URL.EscapedPath() + " " + hex.EncodeToString(sum[:]); r.Header.Get("X-Signature") != want {
+			t.Errorf("signature %q, want %q", r.Header.Get("X-Signature"), want)
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, events("x", "END"))
+	}))
+	defer server.Close()
+	plain, err := NewEndpoint(llm.Account{BaseURL: server.URL}, "", "/chat/a%2Fb", testAuth, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signed := plain.Signed(func(r *http.Request, hash string) error {
+		r.Header.Set("X-Signature", r.Method+" "+r.URL.EscapedPath()+" "+hash)
+		r.URL.RawQuery = "changed"
+		return nil
+	})
+	for range 2 {
+		if _, err := signed.Exchange(t.Context(), signed.header, Body{[]byte("one "), []byte("two")}, &toy{}); err != nil {
+			t.Error(err)
+		}
+	}
+	if signed.header.Get("X-Signature") != "" || signed.url.RawQuery != "" {
+		t.Errorf("the signature of a request stayed: %v %s", signed.header, signed.url)
+	}
+	broken := plain.Signed(func(*http.Request, string) error { return errors.New("no clock") })
+	_, err = broken.Exchange(t.Context(), broken.header, Body{}, &toy{})
+	if e, ok := errors.AsType[*llm.Error](err); !ok || e.Class != llm.ClassInvalidRequest || e.Retryable() || !strings.Contains(e.Message, "no clock") {
+		t.Errorf("error %v, want one that is not retried and names the cause", err)
+	}
+}
+
+func TestASigningKeyIsNeverShown(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusForbidden)
+		_, _ = io.WriteString(w, `{"message":"The canonical request was x-amz-security-token:canary-session/== with AKIACANARY and canary-secret"}`)
+	}))
+	defer server.Close()
+	e, err := NewEndpoint(llm.Account{BaseURL: server.URL, SigningKey: &llm.SigningKey{ID: "AKIACANARY", Secret: "canary-secret", Session: "canary-session/=="}},
+		"", "/chat", testAuth, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = e.Exchange(t.Context(), e.header, Body{}, &toy{})
+	if text := err.Error(); strings.Contains(strings.ToLower(text), "canary") || !strings.Contains(text, "canonical request") {
+		t.Errorf("error %q shows a credential or not the provider's text", text)
 	}
 }

@@ -51,9 +51,17 @@ func Decode(r io.Reader, d Decoder) (llm.Response, error) {
 	return d.Close(pump(context.Background(), &events, d, func() {}))
 }
 
+// DecodeFrames is Decode for a stream in the framing of Frames.
+func DecodeFrames(r io.Reader, d Decoder) (llm.Response, error) {
+	var frames Frames
+	frames.Reset(r)
+	defer frames.Close()
+	return d.Close(pump(context.Background(), &frames, d, func() {}))
+}
+
 // pump feeds events to d until the response is done, the input ends or something fails. finished is called once, when
 // the finish mark has come. After ctx has ended nothing more is decoded, even if it has been received.
-func pump(ctx context.Context, events *Events, d Decoder, finished func()) error {
+func pump(ctx context.Context, events eventReader, d Decoder, finished func()) error {
 	told := false
 	for {
 		ev, err := events.Next()
@@ -101,7 +109,11 @@ func (e *Endpoint) exchange(ctx context.Context, header http.Header, body Body, 
 	if ctx.Err() != nil {
 		return llm.Response{}, TransportError(ctx, "before it was sent", ctx.Err())
 	}
-	answer, err := transport().RoundTrip(e.request(header, body).WithContext(ctx))
+	request, err := e.request(header, body)
+	if err != nil {
+		return llm.Response{}, Unsendable(err)
+	}
+	answer, err := transport().RoundTrip(request.WithContext(ctx))
 	if err != nil {
 		return llm.Response{}, TransportError(ctx, "while waiting for the response", err)
 	}
@@ -114,14 +126,14 @@ func (e *Endpoint) exchange(ctx context.Context, header http.Header, body Body, 
 		return llm.Response{}, TransportError(ctx, "while reading the response", err)
 	}
 	kind, _, _ := strings.Cut(answer.Header.Get("Content-Type"), ";")
-	switch strings.ToLower(strings.TrimSpace(kind)) {
+	switch kind = strings.ToLower(strings.TrimSpace(kind)); kind {
 	case "application/json":
 		err = whole(src, d)
 	case "text/html", "application/xhtml+xml":
 		err = &decodeError{Malformed("the answer is a web page, not an answer of the API; "+
 			"check the base URL and any proxy in between", nil)}
 	default:
-		err = stream(ctx, answer, src, d)
+		err = stream(ctx, answer, framing(kind, src), src, d)
 	}
 	response, err := settle(ctx, d, err)
 	if f, ok := errors.AsType[*llm.Error](err); ok && f == err && f.RequestID == "" {
@@ -152,9 +164,7 @@ func Stopped(err error) error {
 
 // stream reads the events. Once the finish mark has come, a fault of the connection no longer matters, except a
 // compressed body that does not check out.
-func stream(ctx context.Context, answer *http.Response, src io.Reader, d Decoder) error {
-	var events Events
-	events.Reset(src)
+func stream(ctx context.Context, answer *http.Response, events eventReader, src io.Reader, d Decoder) error {
 	defer events.Close()
 	var grace *time.Timer
 	defer func() {
@@ -167,7 +177,7 @@ func stream(ctx context.Context, answer *http.Response, src io.Reader, d Decoder
 			grace = time.AfterFunc(finishGrace, func() { _ = answer.Body.Close() })
 		}
 	}
-	err := pump(ctx, &events, d, arm)
+	err := pump(ctx, events, d, arm)
 	if err == nil && d.State() != Done {
 		return nil
 	}

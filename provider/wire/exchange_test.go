@@ -368,7 +368,7 @@ func TestAServerThatKeepsTheConnectionOpenIsLeftAfterAGrace(t *testing.T) {
 			r, w := io.Pipe()
 			go func() { _, _ = io.WriteString(w, events("x", last)) }()
 			d := &toy{}
-			err := stream(t.Context(), &http.Response{Body: r}, r, d)
+			err := stream(t.Context(), &http.Response{Body: r}, framing("text/event-stream", r), r, d)
 			if err != nil || d.text != "x" || time.Since(began) != finishGrace {
 				t.Errorf("%s: text %q, error %v after %s; want success after %s", last, d.text, err, time.Since(began), finishGrace)
 			}

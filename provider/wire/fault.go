@@ -26,6 +26,9 @@ const (
 // time that a date in Retry-After is compared with when the answer has no date of its own.
 func StatusError(status int, header http.Header, body []byte, now time.Time) *llm.Error {
 	r := parseReport(body)
+	if name, _, _ := strings.Cut(header.Get("X-Amzn-Errortype"), ":"); name != "" {
+		r.name(name)
+	}
 	e := &llm.Error{
 		Status:     status,
 		Code:       r.code,
@@ -55,7 +58,11 @@ func StatusError(status int, header http.Header, body []byte, now time.Time) *ll
 // StreamError returns the error for an error object that came with status 200. raw is the JSON of the object, or of the
 // event that holds it under "error".
 func StreamError(raw []byte) *llm.Error {
-	r := parseReport(raw)
+	return parseReport(raw).inStream()
+}
+
+// inStream returns the error for a report that came inside a stream.
+func (r report) inStream() *llm.Error {
 	e := &llm.Error{Class: classByReport(r), Code: r.code, Message: r.message, RequestID: r.requestID}
 	if e.Message == "" {
 		e.Message = "the provider reported an error without a text"
@@ -137,13 +144,13 @@ func (r *report) field(l *Lexer, key string, depth int) {
 	switch key {
 	case "error", "detail", "errors", "metadata":
 		r.readNested(l, depth)
-	case "message", "msg", "raw", "error_description":
+	case "message", "Message", "msg", "raw", "error_description", "originalMessage":
 		if l.Kind() == '{' || l.Kind() == '[' {
 			r.readNested(l, depth)
 			return
 		}
 		r.add(Unquote(l.String()))
-	case "type", "status", "code":
+	case "type", "__type", "status", "code":
 		r.addCode(l, key)
 	case "request_id":
 		r.requestID = Unquote(l.String())
@@ -164,6 +171,9 @@ func (r *report) addCode(l *Lexer, key string) {
 		l.Skip()
 		return
 	}
+	if _, name, ok := strings.Cut(text, "#"); ok && key == "__type" {
+		text = name
+	}
 	if n, err := strconv.Atoi(text); err == nil && n >= 400 && n <= 599 {
 		r.status = n
 	}
@@ -177,6 +187,18 @@ func (r *report) addCode(l *Lexer, key string) {
 		return
 	}
 	r.code = text
+}
+
+// name takes the name under which a service of AWS reports an error, which says as much as a status where there is none.
+func (r *report) name(name string) {
+	r.kind = strings.TrimSpace(name + " " + r.kind)
+	r.code = name
+	if r.message == "" {
+		r.message = name
+	}
+	if status, ok := statusByName(name); ok && r.status == 0 {
+		r.status = status
+	}
 }
 
 func (r *report) add(text string) {
@@ -285,7 +307,8 @@ func seconds(text string) (time.Duration, bool) {
 }
 
 func requestID(header http.Header) string {
-	for _, name := range []string{"X-Request-Id", "Request-Id", "Anthropic-Request-Id", "Apim-Request-Id", "Cf-Ray"} {
+	for _, name := range []string{"X-Request-Id", "Request-Id", "Anthropic-Request-Id", "Apim-Request-Id",
+		"X-Amzn-Requestid", "Cf-Ray"} {
 		if id := header.Get(name); id != "" && len(id) <= 200 {
 			return id
 		}

@@ -19,8 +19,8 @@ type secrets struct {
 
 const redacted = "[redacted]"
 
-// newSecrets covers the key and every long header value, as they are and base64-, URL- and JSON-escaped.
-func newSecrets(key string, values []string) secrets {
+// newSecrets covers the keys and every long header value, as they are and base64-, URL- and JSON-escaped.
+func newSecrets(keys, values []string) secrets {
 	var pairs, all []string
 	add := func(secret string) {
 		forms := []string{secret, url.QueryEscape(secret), url.PathEscape(secret), string(AppendText(nil, secret)),
@@ -33,8 +33,10 @@ func newSecrets(key string, values []string) secrets {
 			pairs = append(pairs, form, redacted)
 		}
 	}
-	if key != "" {
-		add(key)
+	for _, key := range keys {
+		if key != "" {
+			add(key)
+		}
 	}
 	for _, value := range values {
 		for _, word := range append(strings.Fields(value), value) {

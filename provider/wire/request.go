@@ -1,6 +1,9 @@
 package wire
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
 	"io"
 	"net/http"
 )
@@ -53,12 +56,31 @@ func (r *bodyReader) Read(p []byte) (int, error) {
 
 func (r *bodyReader) Close() error { return nil }
 
-func (e *Endpoint) request(header http.Header, body Body) *http.Request {
-	return &http.Request{
+// request returns the request for a body, signed if the endpoint signs.
+func (e *Endpoint) request(header http.Header, body Body) (*http.Request, error) {
+	r := &http.Request{
 		Method: http.MethodPost, URL: e.url, Host: e.url.Host,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header: header, ContentLength: body.Size(),
 		Body:    body.Reader(),
 		GetBody: func() (io.ReadCloser, error) { return body.Reader(), nil },
 	}
+	if e.sign == nil {
+		return r, nil
+	}
+	address := *e.url
+	r.URL, r.Header = &address, header.Clone()
+	if err := e.sign(r, body.hash()); err != nil {
+		return nil, fmt.Errorf("sign the request: %w", err)
+	}
+	return r, nil
+}
+
+// hash returns the hex SHA-256 of the whole body.
+func (b Body) hash() string {
+	sum := sha256.New()
+	for _, piece := range b {
+		_, _ = sum.Write(piece) // a hash takes everything
+	}
+	return hex.EncodeToString(sum.Sum(nil))
 }

@@ -6,7 +6,7 @@ import "bytes"
 // same envelope around one new piece of text. An event matches if it has the template's bytes before the string, a valid
 // string, and the template's bytes after it; decoding it in full could then only find the same values again, so the
 // adapter takes the string and skips the rest. Two kinds of change after the string are understood, because providers
-// pad with them: white space between closing brackets, and the value of a member named "obfuscation".
+// pad with them: white space between closing brackets, and the value of a last member named "obfuscation" or "p".
 type Template struct {
 	prefix, suffix []byte
 	// closing says that suffix is closing brackets and white space only.
@@ -15,7 +15,8 @@ type Template struct {
 	hole int
 }
 
-var padding = []byte(`,"obfuscation":"`)
+// paddings are how the members begin that providers pad with.
+func paddings() [2][]byte { return [...][]byte{[]byte(`,"obfuscation":"`), []byte(`,"p":"`)} }
 
 // Learn makes the event data, whose string lies at [from, to) between its quotes, the template.
 func (t *Template) Learn(data []byte, from, to int) {
@@ -23,14 +24,16 @@ func (t *Template) Learn(data []byte, from, to int) {
 	t.suffix = append(t.suffix[:0], data[to:]...)
 	t.closing = onlyClosing(t.suffix[1:])
 	t.hole = 0
-	if at := bytes.Index(t.suffix, padding); at >= 0 {
-		t.hole = at + len(padding)
-		end, fault := stringEnd(t.suffix, t.hole)
-		if fault != "" {
-			t.hole = 0
-			return
+	for _, padding := range paddings() {
+		at := bytes.Index(t.suffix, padding)
+		if at < 0 {
+			continue
 		}
-		t.suffix = append(t.suffix[:t.hole], t.suffix[end:]...)
+		if end, fault := stringEnd(t.suffix, at+len(padding)); fault == "" {
+			t.hole = at + len(padding)
+			t.suffix = append(t.suffix[:t.hole], t.suffix[end:]...)
+		}
+		return
 	}
 }
 
