@@ -14,11 +14,11 @@ func classByStatus(status int, r report) llm.Class {
 	case status == 402:
 		return llm.ClassQuota
 	case status == 429:
-		if saysQuota(words, r.code) {
+		if r.spent || (saysQuota(words, r.code) && r.retryDelay == 0) {
 			return llm.ClassQuota
 		}
 		return llm.ClassRateLimit
-	case status == 401:
+	case status == 401 || r.reason == invalidKey:
 		return llm.ClassAuth
 	case status == 403:
 		if saysQuota(words, r.code) {

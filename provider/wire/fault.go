@@ -39,6 +39,9 @@ func StatusError(status int, header http.Header, body []byte, now time.Time) *ll
 	if e.RequestID == "" {
 		e.RequestID = r.requestID
 	}
+	if e.RetryAfter == 0 {
+		e.RetryAfter = r.retryDelay
+	}
 	e.Class = classByStatus(status, r)
 	switch header.Get("X-Should-Retry") {
 	case "false":
@@ -63,7 +66,8 @@ func StreamError(raw []byte) *llm.Error {
 
 // inStream returns the error for a report that came inside a stream.
 func (r report) inStream() *llm.Error {
-	e := &llm.Error{Class: classByReport(r), Code: r.code, Message: r.message, RequestID: r.requestID}
+	e := &llm.Error{Class: classByReport(r), Code: r.code, Message: r.message, RetryAfter: r.retryDelay,
+		RequestID: r.requestID}
 	if e.Message == "" {
 		e.Message = "the provider reported an error without a text"
 	}
@@ -77,6 +81,7 @@ type report struct {
 	status int
 	// empty says that there was no text at all.
 	empty bool
+	details
 }
 
 // words returns everything that the report says, for the tables of phrases. Addresses are left out: a link to a page
@@ -154,6 +159,8 @@ func (r *report) field(l *Lexer, key string, depth int) {
 		r.addCode(l, key)
 	case "request_id":
 		r.requestID = Unquote(l.String())
+	case "details":
+		r.details.read(l)
 	default:
 		l.Skip()
 	}
