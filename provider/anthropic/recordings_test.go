@@ -2,10 +2,9 @@ package anthropic
 
 import (
 	"encoding/json"
-	"errors"
+	"io"
 	"strings"
 	"testing"
-	"testing/iotest"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -27,40 +26,26 @@ type content struct {
 	Input                           any
 }
 
-// TestRecordings decodes every recorded exchange of the API family, whole and byte by byte, and compares it with a naive
-// reading of the same JSON. Each streamed one is then cut at every event border before its finish mark. Blocks of tools
-// that run at the provider are left out of the comparison and counted.
+// TestRecordings compares every recorded exchange of the API family with a naive reading of the same JSON. Blocks of
+// tools that run at the provider are left out of the comparison and counted.
 func TestRecordings(t *testing.T) {
-	exchanges := llmtest.Recordings(t, "/v1/messages")
+	t.Parallel()
 	counts := map[string]int{}
-	for _, x := range exchanges {
-		want := naive(t, x, counts)
-		if !x.Streamed {
-			counts["whole bodies decoded"]++
+	llmtest.PlayRecordings(t, llmtest.Playback{
+		Path:   "/v1/messages",
+		Decode: func(r io.Reader) (llm.Response, error) { return wire.Decode(r, newDecoder("m", nil)) },
+		Whole: func(body []byte) (llm.Response, error) {
 			d := newDecoder("m", nil)
-			got, err := d.Close(d.Whole([]byte(x.Body)))
-			compare(t, x.Name, want, got, err)
-			continue
-		}
-		counts["streams decoded whole and byte by byte"]++
-		got, err := wire.Decode(strings.NewReader(x.Body), newDecoder("m", nil))
-		compare(t, x.Name, want, got, err)
-		got, err = wire.Decode(iotest.OneByteReader(strings.NewReader(x.Body)), newDecoder("m", nil))
-		compare(t, x.Name+" byte by byte", want, got, err)
-		counts["streams cut"] += cutEverywhere(t, x)
-	}
-	t.Logf("%d exchanges: %v", len(exchanges), counts)
-}
-
-func compare(t *testing.T, name string, want outcome, got llm.Response, err error) {
-	t.Helper()
-	if err != nil {
-		t.Errorf("%s: %v", name, err)
-		return
-	}
-	if diff := cmp.Diff(want, outcomeOf(t, got)); diff != "" {
-		t.Errorf("%s: (-recorded +decoded)\n%s", name, diff)
-	}
+			return d.Close(d.Whole(body))
+		},
+		Finish: func(event string) bool { return strings.Contains(event, "event: message_stop") },
+		Check: func(t *testing.T, name string, x llmtest.Recorded, got llm.Response) {
+			if diff := cmp.Diff(naive(t, x, counts), outcomeOf(t, got)); diff != "" {
+				t.Errorf("%s: (-recorded +decoded)\n%s", name, diff)
+			}
+		},
+	})
+	t.Logf("compared without: %v", counts)
 }
 
 func outcomeOf(t *testing.T, r llm.Response) outcome {
@@ -83,24 +68,6 @@ func decodeJSON(t *testing.T, text string) any {
 		t.Fatalf("arguments: %v", err)
 	}
 	return v
-}
-
-func cutEverywhere(t *testing.T, x llmtest.Recorded) int {
-	t.Helper()
-	body := strings.ReplaceAll(x.Body, "\r\n", "\n")
-	n := 0
-	for at := 0; ; n++ {
-		next := strings.Index(body[at:], "\n\n")
-		if next < 0 || strings.Contains(body[at:at+next], "event: message_stop") {
-			return n
-		}
-		at += next + 2
-		_, err := wire.Decode(strings.NewReader(body[:at]), newDecoder("m", nil))
-		e, ok := errors.AsType[*llm.Error](err)
-		if !ok || e.Class != llm.ClassTruncated || !e.Retryable() {
-			t.Errorf("%s cut at byte %d: error %v, want a retryable truncation", x.Name, at, err)
-		}
-	}
 }
 
 // naive reads a recorded exchange with encoding/json and plain loops.

@@ -2,11 +2,10 @@ package openaichat
 
 import (
 	"encoding/json"
-	"errors"
+	"io"
 	"math"
 	"strings"
 	"testing"
-	"testing/iotest"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -31,39 +30,23 @@ type call struct {
 	Arguments any
 }
 
-// TestRecordings decodes every recorded exchange of the API family, whole and byte by byte, and compares it with a naive
-// reading of the same JSON. Each streamed one is then cut at every event border before its finish mark.
+// TestRecordings compares every recorded exchange of the API family with a naive reading of the same JSON.
 func TestRecordings(t *testing.T) {
-	exchanges := llmtest.Recordings(t, "/chat/completions")
-	counts := map[string]int{}
-	for _, x := range exchanges {
-		want := naive(t, x)
-		if !x.Streamed {
-			counts["whole bodies decoded"]++
+	t.Parallel()
+	llmtest.PlayRecordings(t, llmtest.Playback{
+		Path:   "/chat/completions",
+		Decode: func(r io.Reader) (llm.Response, error) { return wire.Decode(r, newDecoder("m", false, nil)) },
+		Whole: func(body []byte) (llm.Response, error) {
 			d := newDecoder("m", false, nil)
-			got, err := d.Close(d.Whole([]byte(x.Body)))
-			compare(t, x.Name, want, got, err)
-			continue
-		}
-		counts["streams decoded whole and byte by byte"]++
-		got, err := wire.Decode(strings.NewReader(x.Body), newDecoder("m", false, nil))
-		compare(t, x.Name, want, got, err)
-		got, err = wire.Decode(iotest.OneByteReader(strings.NewReader(x.Body)), newDecoder("m", false, nil))
-		compare(t, x.Name+" byte by byte", want, got, err)
-		counts["streams cut"] += cutEverywhere(t, x)
-	}
-	t.Logf("%d exchanges: %v", len(exchanges), counts)
-}
-
-func compare(t *testing.T, name string, want outcome, got llm.Response, err error) {
-	t.Helper()
-	if err != nil {
-		t.Errorf("%s: %v", name, err)
-		return
-	}
-	if diff := cmp.Diff(want, outcomeOf(t, got)); diff != "" {
-		t.Errorf("%s: (-recorded +decoded)\n%s", name, diff)
-	}
+			return d.Close(d.Whole(body))
+		},
+		Finish: hasFinish,
+		Check: func(t *testing.T, name string, x llmtest.Recorded, got llm.Response) {
+			if diff := cmp.Diff(naive(t, x), outcomeOf(t, got)); diff != "" {
+				t.Errorf("%s: (-recorded +decoded)\n%s", name, diff)
+			}
+		},
+	})
 }
 
 func outcomeOf(t *testing.T, r llm.Response) outcome {
@@ -93,25 +76,6 @@ func decodeJSON(t *testing.T, text string) any {
 		t.Fatalf("arguments: %v", err)
 	}
 	return v
-}
-
-// cutEverywhere decodes the stream up to each event border before the finish mark.
-func cutEverywhere(t *testing.T, x llmtest.Recorded) int {
-	t.Helper()
-	body := strings.ReplaceAll(x.Body, "\r\n", "\n")
-	n := 0
-	for at := 0; ; n++ {
-		next := strings.Index(body[at:], "\n\n")
-		if next < 0 || hasFinish(body[at:at+next]) {
-			return n
-		}
-		at += next + 2
-		_, err := wire.Decode(strings.NewReader(body[:at]), newDecoder("m", false, nil))
-		e, ok := errors.AsType[*llm.Error](err)
-		if !ok || e.Class != llm.ClassTruncated || !e.Retryable() {
-			t.Errorf("%s cut at byte %d: error %v, want a retryable truncation", x.Name, at, err)
-		}
-	}
 }
 
 func hasFinish(event string) bool {
