@@ -34,6 +34,7 @@ func (c *checker) providers() {
 		if !headerValue(p.APIKey) {
 			c.addHint(codeInvalid, pointer+"/apiKey", "look for a line break at its end", "has spaces around it or a control character in it")
 		}
+		c.awsAccess(pointer, p)
 		c.headers(pointer+"/headers", p.Headers)
 		c.headers(pointer+"/tagHeaders", p.TagHeaders)
 		c.tagTemplates(pointer, p)
@@ -41,6 +42,42 @@ func (c *checker) providers() {
 			c.modelConfig(pointerTo(pointer+"/models", model), model, p.Models[model])
 		}
 	}
+}
+
+// awsAccess refuses an access that is incomplete, of which a part could not go into a header or a host name, or that
+// nothing would use.
+func (c *checker) awsAccess(pointer string, p ProviderConfig) {
+	a, at := p.AWS, pointer+"/aws"
+	if a == nil {
+		return
+	}
+	if p.API != APIBedrockConverse {
+		c.add(codeInvalid, at, "only the API %q takes an access of AWS", APIBedrockConverse)
+	}
+	for _, part := range []struct{ name, value string }{
+		{"accessKeyId", a.AccessKeyID}, {"secretAccessKey", a.SecretAccessKey}, {"sessionToken", a.SessionToken},
+	} {
+		if !headerValue(part.value) {
+			c.addHint(codeInvalid, at+"/"+part.name, "look for a line break at its end", "has spaces around it or a control character in it")
+		}
+	}
+	keyed := a.AccessKeyID != "" || a.SecretAccessKey != "" || a.SessionToken != ""
+	switch {
+	case keyed && a.AccessKeyID == "":
+		c.add(codeRequired, at+"/accessKeyId", "must be given together with secretAccessKey")
+	case keyed && a.SecretAccessKey == "":
+		c.add(codeRequired, at+"/secretAccessKey", "must be given together with accessKeyId")
+	case keyed && p.APIKey != "":
+		c.addHint(codeDuplicate, pointer+"/apiKey", "keep one of them", "is a second way to authorize requests beside the access key in aws")
+	}
+	if !regionName(a.Region) {
+		c.addHint(codeInvalid, at+"/region", `for example "eu-central-1"`, "is no name of a region")
+	}
+}
+
+// regionName reports whether text can be a region: it becomes a part of a host name.
+func regionName(text string) bool {
+	return len(text) <= 64 && !strings.HasPrefix(text, "-") && strings.Trim(text, "abcdefghijklmnopqrstuvwxyz0123456789-") == ""
 }
 
 // baseURL refuses what is not the plain address of an API. What a URL can carry beside that is a credential or is lost

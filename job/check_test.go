@@ -215,6 +215,42 @@ func TestProviderValues(t *testing.T) {
 	}
 }
 
+func TestAccessOfAWS(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		account string
+		want    []string
+	}{
+		"key, token and region":   {`"aws": {"accessKeyId": "i", "secretAccessKey": "s", "sessionToken": "t", "region": "eu-central-1"}`, nil},
+		"API key and region":      {`"apiKey": "k", "aws": {"region": "us-gov-west-1"}`, nil},
+		"nothing":                 {`"aws": {}`, nil},
+		"half a key":              {`"aws": {"accessKeyId": "i"}`, []string{"required /aws/secretAccessKey"}},
+		"the other half":          {`"aws": {"secretAccessKey": "s"}`, []string{"required /aws/accessKeyId"}},
+		"a token alone":           {`"aws": {"sessionToken": "t"}`, []string{"required /aws/accessKeyId"}},
+		"two ways to authorize":   {`"apiKey": "k", "aws": {"accessKeyId": "i", "secretAccessKey": "s"}`, []string{"duplicate /apiKey"}},
+		"a line break":            {`"aws": {"accessKeyId": "i", "secretAccessKey": "s\n"}`, []string{"invalid /aws/secretAccessKey"}},
+		"a region that is a host": {`"aws": {"region": "evil.example/"}`, []string{"invalid /aws/region"}},
+		"a region with a hyphen":  {`"aws": {"region": "-x"}`, []string{"invalid /aws/region"}},
+		"an unknown field":        {`"aws": {"profile": "default"}`, []string{"unknown-field /aws/profile"}},
+		"another API":             {`"api": "openai-chat", "aws": {"region": "eu-central-1"}`, []string{"invalid /aws"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			account := c.account
+			if !strings.Contains(account, `"api"`) {
+				account = `"api": "bedrock-converse", ` + account
+			}
+			var want []string
+			for _, w := range c.want {
+				want = append(want, strings.Replace(w, " ", " /providers/local", 1))
+			}
+			if diff := cmp.Diff(want, found(t, with(t, "providers/local", "{"+account+"}"))); diff != "" {
+				t.Errorf("problems (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestTagHeaderMayNotBeAPlainHeaderToo(t *testing.T) {
 	t.Parallel()
 	text := with(t, "providers/local", `{"api": "offline", "headers": {"x-tag": "v"}, "tagHeaders": {"X-Tag": "{jobId}"}}`)

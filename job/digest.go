@@ -30,6 +30,7 @@ func (s *Spec) Bare() *Spec {
 	bare.Providers = maps.Clone(s.Providers)
 	for id, p := range bare.Providers {
 		p.APIKey = ""
+		p.AWS = p.AWS.bare()
 		p.BaseURL = bareURL(p.BaseURL)
 		p.Headers = namesOnly(p.Headers)
 		p.TagHeaders = namesOnly(p.TagHeaders)
@@ -52,6 +53,14 @@ func namesOnly(headers map[string]string) map[string]string {
 		names[name] = ""
 	}
 	return names
+}
+
+// bare keeps what is no credential: the region.
+func (a *AWSAccess) bare() *AWSAccess {
+	if a == nil {
+		return nil
+	}
+	return &AWSAccess{Region: a.Region}
 }
 
 // bareURL takes the credentials from a URL. One that cannot be read is a credential as a whole.

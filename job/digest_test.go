@@ -38,7 +38,7 @@ func TestDefinitionDigestTellsAbsentFromEmptyTools(t *testing.T) {
 
 func TestSpecDigestIgnoresCredentialsAndResume(t *testing.T) {
 	t.Parallel()
-	base := parse(t, with(t, "providers/local", `{"api": "openai-chat", "baseUrl": "https://h/v1", "headers": {"X-A": "1"}, "tagHeaders": {"X-T": "a"}}`))
+	base := parse(t, with(t, "providers/local", `{"api": "bedrock-converse", "baseUrl": "https://h/v1", "aws": {"region": "eu-west-1"}, "headers": {"X-A": "1"}, "tagHeaders": {"X-T": "a"}}`))
 	digest := base.Digest()
 	same := map[string]func(*job.Spec, *job.ProviderConfig){
 		"key":              func(_ *job.Spec, p *job.ProviderConfig) { p.APIKey = "k" },
@@ -46,10 +46,14 @@ func TestSpecDigestIgnoresCredentialsAndResume(t *testing.T) {
 		"tag header value": func(_ *job.Spec, p *job.ProviderConfig) { p.TagHeaders = map[string]string{"X-T": "b"} },
 		"user information": func(_ *job.Spec, p *job.ProviderConfig) { p.BaseURL = "https://u:p@h/v1" },
 		"query":            func(_ *job.Spec, p *job.ProviderConfig) { p.BaseURL = "https://h/v1?key=k" },
-		"resume":           func(s *job.Spec, _ *job.ProviderConfig) { s.Resume = &job.Resume{Attempt: 2} },
+		"access key": func(_ *job.Spec, p *job.ProviderConfig) {
+			p.AWS = &job.AWSAccess{AccessKeyID: "i", SecretAccessKey: "s", SessionToken: "t", Region: "eu-west-1"}
+		},
+		"resume": func(s *job.Spec, _ *job.ProviderConfig) { s.Resume = &job.Resume{Attempt: 2} },
 	}
 	other := map[string]func(*job.Spec, *job.ProviderConfig){
 		"header name": func(_ *job.Spec, p *job.ProviderConfig) { p.Headers = map[string]string{"X-B": "1"} },
+		"region":      func(_ *job.Spec, p *job.ProviderConfig) { p.AWS = &job.AWSAccess{Region: "eu-west-2"} },
 		"address":     func(_ *job.Spec, p *job.ProviderConfig) { p.BaseURL = "https://h/v2" },
 		"task":        func(s *job.Spec, _ *job.ProviderConfig) { s.Task = "Another." },
 		"metadata": func(s *job.Spec, _ *job.ProviderConfig) {

@@ -102,9 +102,11 @@ type ModelRef struct {
 // ProviderConfig is one configured account.
 type ProviderConfig struct {
 	// API is one of the names of APIs.
-	API     string            `json:"api"`
-	BaseURL string            `json:"baseUrl,omitempty"`
-	APIKey  string            `json:"apiKey,omitempty"`
+	API     string `json:"api"`
+	BaseURL string `json:"baseUrl,omitempty"`
+	APIKey  string `json:"apiKey,omitempty"`
+	// AWS is how an account of the API "bedrock-converse" signs its requests and where its models run.
+	AWS     *AWSAccess        `json:"aws,omitempty"`
 	Headers map[string]string `json:"headers,omitempty"`
 	// TagHeaders are header templates over {jobId}, {agentId}, {agentVersion} and {purpose}.
 	TagHeaders map[string]string `json:"tagHeaders,omitempty"`
@@ -112,6 +114,18 @@ type ProviderConfig struct {
 	Models map[string]ModelConfig `json:"models,omitempty"`
 	// Script is the inline fixture of the scripted API; no other API takes one.
 	Script json.RawMessage `json:"script,omitempty"`
+}
+
+// AWSAccess is an access key of AWS and a region. The key is a credential as a whole; an account that has an API key needs
+// none. Nothing of it is looked up in the environment or in files.
+type AWSAccess struct {
+	AccessKeyID     string `json:"accessKeyId,omitempty"`
+	SecretAccessKey string `json:"secretAccessKey,omitempty"`
+	// SessionToken belongs to an access key that is lent for some time.
+	SessionToken string `json:"sessionToken,omitempty"`
+	// Region is a region such as "eu-central-1". The region in the ARN of a model goes before it, that in the host of
+	// the base URL after it.
+	Region string `json:"region,omitempty"`
 }
 
 // ModelConfig overrides single fields of a model's table entry; an absent field keeps the table's value.

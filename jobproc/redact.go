@@ -53,7 +53,7 @@ func (r *Redactor) Redact(text string) string { return r.replacer().Replace(text
 func specSecrets(spec *job.Spec) []string {
 	var secrets []string
 	for _, p := range spec.Providers {
-		secrets = append(secrets, p.APIKey)
+		secrets = append(secrets, p.Keys()...)
 		secrets = append(secrets, addressSecrets(p.BaseURL)...)
 		secrets = append(secrets, headerSecrets(p.Headers)...)
 	}

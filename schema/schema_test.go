@@ -80,6 +80,7 @@ func TestSchemaAndParseAgree(t *testing.T) {
 		result = `{"role":"tool","parts":[{"type":"tool-result","toolResult":{"callId":"1.0","name":"ls","content":[{"type":"text","text":"a"}]}}]}`
 	)
 	provider := func(fields string) string { return `{"p":{"api":"openai-chat",` + fields + `}}` }
+	access := func(aws string) string { return `{"p":{"api":"bedrock-converse","aws":` + aws + `}}` }
 	user := func(parts string) string { return `[{"role":"user","parts":` + parts + `}]` }
 	cases := []struct {
 		field, value string
@@ -108,6 +109,9 @@ func TestSchemaAndParseAgree(t *testing.T) {
 		{"providers", provider(`"baseUrl":"https://u:p@h"`), false}, {"providers", provider(`"baseUrl":"https://h?x"`), false},
 		{"providers", provider(`"baseUrl":"https://h#x"`), false}, {"providers", provider(`"baseUrl":"https://h /"`), false},
 		{"providers", provider(`"apiKey":"k"`), true}, {"providers", provider(`"apiKey":"k\n"`), false}, {"providers", provider(`"apiKey":1`), false},
+		{"providers", access(`{"accessKeyId":"i","secretAccessKey":"s","region":"eu-west-1"}`), true}, {"providers", access(`{"region":""}`), true},
+		{"providers", access(`{"accessKeyId":"i"}`), false}, {"providers", access(`{"sessionToken":"t"}`), false},
+		{"providers", access(`{"region":"a.b"}`), false}, {"providers", access(`{"profile":"x"}`), false},
 		{"providers", provider(`"headers":{"X-A":"v w"}`), true}, {"providers", provider(`"headers":{"X A":"v"}`), false},
 		{"providers", provider(`"headers":{"X-A":"a\nb"}`), false}, {"providers", provider(`"headers":{"":"v"}`), false},
 		{"providers", provider(`"tagHeaders":{"X":"j/{jobId}"}`), true}, {"providers", provider(`"tagHeaders":{"X":"{job}"}`), false},

@@ -115,6 +115,12 @@ func specRules() map[string]rule {
 			"models": func(n *node) { n.PropertyNames = &node{Pattern: `\S`} },
 			"script": func(n *node) { n.Not = &node{Type: "null"} },
 		}},
+		"AWSAccess": {fields: map[string]func(*node){
+			"accessKeyId":     func(n *node) { n.Pattern = headerValue },
+			"secretAccessKey": func(n *node) { n.Pattern = headerValue },
+			"sessionToken":    func(n *node) { n.Pattern = headerValue },
+			"region":          func(n *node) { n.MaxLength, n.Pattern = 64, "^([a-z0-9][a-z0-9-]*)?$" },
+		}, whole: accessKeyWhole},
 		"ModelConfig": {fields: map[string]func(*node){
 			"contextWindow": atLeastOne, "maxOutputTokens": atLeastOne, "thinkingLevels": func(n *node) { n.UniqueItems = true },
 		}},
@@ -174,6 +180,17 @@ func trustedAtSystemEnd(n *node) {
 	atEnd.set("place", &node{Const: string(job.PlaceSystemEnd)})
 	plain.set("trusted", &node{Const: false})
 	n.AnyOf = []*node{{Properties: atEnd}, {Properties: plain}}
+}
+
+// accessKeyWhole demands the two halves of an access key together, or nothing of one.
+func accessKeyWhole(n *node) {
+	whole, none := &members{}, &members{}
+	for _, name := range []string{"accessKeyId", "secretAccessKey"} {
+		whole.set(name, &node{MinLength: 1})
+		none.set(name, &node{Const: ""})
+	}
+	none.set("sessionToken", &node{Const: ""})
+	n.AnyOf = []*node{{Required: []string{"accessKeyId", "secretAccessKey"}, Properties: whole}, {Properties: none}}
 }
 
 func argumentsOrError(n *node) {
