@@ -151,6 +151,8 @@ func arrows() []arrow {
 		{"job", []string{"llm", "problem"}},
 		{"provider/wire", []string{"llm", "problem"}},
 		{"provider/offline", []string{"llm", "problem", "provider/wire", "provider/scripted"}},
+		{"provider/anthropic", []string{"llm", "provider/wire", "provider/claude"}},
+		{"provider/bedrock", []string{"llm", "problem", "provider/wire", "provider/claude"}},
 		{"provider/...", []string{"llm", "llm/llmtest", "problem", "provider/wire"}},
 		{"schema", nil},
 		{"telemetry", []string{"job", "llm", "problem"}},

@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/hozo-run/hozo/llm"
+	"github.com/hozo-run/hozo/provider/claude"
 	"github.com/hozo-run/hozo/provider/wire"
 )
 
@@ -16,7 +17,7 @@ import (
 type dialog struct {
 	sender   wire.Sender
 	model    llm.Model
-	thinking thinking
+	thinking claude.Thinking
 	cache    bool
 	buf      []byte
 	prefix   int
@@ -74,21 +75,12 @@ func (c *dialog) Request(call llm.Call) (llm.Request, error) {
 	return c.sender.Request(c.request(call))
 }
 
-// defaultMaxTokens is the output limit where neither the call nor the model has one; the API demands a limit.
-const defaultMaxTokens = 4096
-
 // request returns the body of a request: what has been encoded so far and a tail.
 func (c *dialog) request(call llm.Call) (wire.Body, error) {
 	if err := wire.CheckSend(c.last, &c.ids, call); err != nil {
 		return nil, err
 	}
-	most := call.MaxOutputTokens
-	if most == 0 {
-		most = c.model.MaxOutputTokens
-	}
-	if most == 0 {
-		most = defaultMaxTokens + c.thinking.budget
-	}
+	most := c.thinking.MaxTokens(call, c.model)
 	tail := append(make([]byte, 0, 96), "]}]"...)
 	if c.cache {
 		tail = append(tail, cacheControl...)
@@ -96,18 +88,8 @@ func (c *dialog) request(call llm.Call) (wire.Body, error) {
 	tail = append(tail, `,"max_tokens":`...)
 	tail = strconv.AppendInt(tail, most, 10)
 	tail = append(tail, '}')
-	if c.thinking.budget > 0 && c.thinking.budget > most-leastBudget {
-		return wire.Body{c.buf[:c.from], appendThinking(nil, c.thinking.within(most)), c.buf[c.to:], tail}, nil
+	if !c.thinking.Fits(most) {
+		return wire.Body{c.buf[:c.from], appendThinking(nil, c.thinking.Within(most)), c.buf[c.to:], tail}, nil
 	}
 	return wire.Body{c.buf, tail}, nil
-}
-
-// within returns the thinking for a call with a smaller output limit than the budget needs. Such a call gives up the
-// shared prefix; the API would refuse it otherwise.
-func (t thinking) within(most int64) thinking {
-	if most < 2*leastBudget {
-		return thinking{off: true}
-	}
-	t.budget = most - leastBudget
-	return t
 }

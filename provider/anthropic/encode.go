@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/hozo-run/hozo/llm"
+	"github.com/hozo-run/hozo/provider/claude"
 	"github.com/hozo-run/hozo/provider/wire"
 )
 
@@ -25,20 +26,11 @@ func (c *dialog) appendHead(o llm.Opening) {
 	c.buf = append(b, `"messages":[`...)
 }
 
-func appendThinking(b []byte, t thinking) []byte {
-	switch {
-	case t.off:
-		return append(b, `,"thinking":{"type":"disabled"}`...)
-	case !t.on:
+func appendThinking(b []byte, t claude.Thinking) []byte {
+	if !t.Asks() {
 		return b
-	case t.budget == 0:
-		b = append(b, `,"thinking":{"type":"adaptive","display":"summarized"},"output_config":{"effort":`...)
-		b = wire.AppendString(b, t.effort)
-		return append(b, '}')
 	}
-	b = append(b, `,"thinking":{"type":"enabled","budget_tokens":`...)
-	b = strconv.AppendInt(b, t.budget, 10)
-	return append(b, '}')
+	return t.Append(append(b, ','))
 }
 
 func (c *dialog) appendTools(b []byte, o llm.Opening) []byte {

@@ -200,19 +200,6 @@ func TestThinkingIsSentAsTheModelTakesIt(t *testing.T) {
 	}
 }
 
-func TestAdaptiveModels(t *testing.T) {
-	t.Parallel()
-	for id, want := range map[string]bool{
-		"claude-3-7-sonnet-20250219": false, "claude-sonnet-4-20250514": false, "claude-opus-4-1": false, "claude-haiku-4-5-20251001": false,
-		"claude-opus-4-5": false, "claude-opus-4-6": true, "claude-sonnet-4-6": true, "claude-sonnet-5": true, "claude-opus-5-5": true,
-		"anthropic/claude-opus-4.6": true, "us.anthropic.claude-opus-4-7-v1:0": true, "gpt-6": false, "claude-": false, "m": false,
-	} {
-		if got := adaptiveModel(id); got != want {
-			t.Errorf("%s: %v, want %v", id, got, want)
-		}
-	}
-}
-
 func TestOpeningsThatCannotWorkAreRefused(t *testing.T) {
 	t.Parallel()
 	p, err := New(llm.Account{})
