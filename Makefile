@@ -64,7 +64,7 @@ smoke: ## the upgrade gate: isolation, tool policy, limits, failures, credential
 	$(TEST) -suites Isolation,ToolPolicy,Limits,Failures,Credentials,Run -- -count=1 -run '^TestSmoke' ./...
 
 # The parts of the tree that others import, copied out and tested on their own, with the documents that their tests read.
-RING := go.mod go.sum docs problem llm job tool workspace sandbox kernel jobproc hostserver provider schema telemetry
+RING := go.mod go.sum docs problem llm job tool workspace sandbox kernel jobproc journal hostserver provider schema telemetry
 
 ring: ## build and test the kernel ring without internal/, cmd/ and everything else
 	@ring=$$(mktemp -d) && root=$$(pwd) && \

@@ -131,7 +131,7 @@ type arrow struct {
 
 // arrows are the import directions, most special first. What is not drawn is forbidden.
 func arrows() []arrow {
-	kernelRing := []string{"problem/...", "llm/...", "job/...", "tool/...", "workspace/...", "sandbox/...", "kernel/...", "jobproc/...", "hostserver/...", "provider/...", "schema/...", "telemetry/..."}
+	kernelRing := []string{"problem/...", "llm/...", "job/...", "tool/...", "workspace/...", "sandbox/...", "kernel/...", "jobproc/...", "journal/...", "hostserver/...", "provider/...", "schema/...", "telemetry/..."}
 	return []arrow{
 		{"problem", nil},
 		{"llm/llmtest", []string{"llm", "problem"}},
@@ -160,6 +160,7 @@ func arrows() []arrow {
 		{"kernel/mcplender", []string{"kernel", "job", "tool", "tool/mcptool", "problem"}},
 		{"kernel", []string{"job", "llm", "llm/textcall", "tool", "workspace", "sandbox", "problem"}},
 		{"jobproc", []string{"job", "problem", "sandbox"}},
+		{"journal", []string{"job", "llm", "problem"}},
 		{"hostserver", []string{"tool/hosttool", "tool", "job", "problem"}},
 		{"internal/catalog", []string{"job", "llm", "problem"}},
 		{"internal/schemagen", kernelRing},
@@ -215,7 +216,7 @@ func modulePath(spec *ast.ImportSpec) (string, bool) {
 
 // ringRoots are the folders of the kernel ring: the runtime that builds and passes its tests without the product.
 func ringRoots() []string {
-	return []string{"problem", "llm", "job", "tool", "workspace", "sandbox", "kernel", "jobproc", "hostserver", "provider", "schema", "telemetry"}
+	return []string{"problem", "llm", "job", "tool", "workspace", "sandbox", "kernel", "jobproc", "journal", "hostserver", "provider", "schema", "telemetry"}
 }
 
 func inRing(dir string) bool {
