@@ -156,6 +156,7 @@ func arrows() []arrow {
 		{"provider/...", []string{"llm", "llm/llmtest", "problem", "provider/wire"}},
 		{"schema", nil},
 		{"telemetry", []string{"job", "llm", "problem"}},
+		{"kernel/compaction", []string{"llm"}},
 		{"kernel/hostlender", []string{"kernel", "job", "tool", "tool/hosttool", "problem"}},
 		{"kernel/mcplender", []string{"kernel", "job", "tool", "tool/mcptool", "problem"}},
 		{"kernel", []string{"job", "llm", "llm/textcall", "tool", "workspace", "sandbox", "problem"}},
