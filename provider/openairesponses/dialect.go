@@ -51,9 +51,10 @@ func dialectOf(official bool, m llm.Model) (dialect, error) {
 	wire.Override(&d.strictTools, c.StrictTools)
 	d.parallelTools = c.ParallelToolCalls
 	switch {
-	case c.ReplayThinking != nil && *c.ReplayThinking:
+	case c.ReplayThinking != nil && !*c.ReplayThinking:
+	case c.ReplayThinking != nil && !official:
 		d.replay = replayAll
-	case c.ReplayThinking == nil && thinks:
+	case thinks:
 		d.replay = replaySealed
 	}
 	if c.ThinkingDialect != "" {

@@ -153,14 +153,25 @@ func (c *dialog) appendAssistant(b []byte, m llm.Message) []byte {
 		}
 		b = separate(b)
 		if p.Type == llm.PartText {
-			b = append(b, `{"type":"message","role":"assistant","content":[{"type":"output_text","text":`...)
-			b = wire.AppendString(b, p.Text)
-			b = append(b, `,"annotations":[]}]}`...)
+			b = appendAnswer(b, p, same)
 			continue
 		}
 		b = c.appendCall(b, p.ToolCall, same, follows)
 	}
 	return b
+}
+
+// appendAnswer appends a text that the model wrote. A model that marks its texts is told again what each of them was.
+func appendAnswer(b []byte, p llm.Part, same bool) []byte {
+	b = append(b, `{"type":"message","role":"assistant"`...)
+	if same && isWord(p.Signature) {
+		b = append(b, `,"phase":"`...)
+		b = append(b, p.Signature...)
+		b = append(b, '"')
+	}
+	b = append(b, `,"content":[{"type":"output_text","text":`...)
+	b = wire.AppendString(b, p.Text)
+	return append(b, `,"annotations":[]}]}`...)
 }
 
 // appendThought appends the stored item of a thinking part if the server will know it.

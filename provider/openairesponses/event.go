@@ -113,6 +113,8 @@ type item struct {
 	arguments, status      []byte
 	encrypted              []byte
 	content, summary       []byte
+	// stage says whether a message is an aside or the answer, in the words of the models that tell the two apart.
+	stage []byte
 }
 
 // The types of items that are read. The others belong to tools that run at the provider, which hozo does not use.
@@ -140,6 +142,8 @@ func (i *item) read(l *wire.Lexer) {
 			i.status = l.String()
 		case "encrypted_content":
 			i.encrypted = l.String()
+		case "phase":
+			i.stage = l.String()
 		case "content":
 			i.content = list(l)
 		case "summary":

@@ -2,6 +2,7 @@ package openairesponses
 
 import (
 	"bytes"
+	"strings"
 
 	"github.com/hozo-run/hozo/llm"
 	"github.com/hozo-run/hozo/provider/wire"
@@ -61,11 +62,14 @@ func (d *decoder) settleText(at place, raw []byte) error {
 
 // think adds thinking that came in events of the source.
 func (d *decoder) think(source string, at place, raw []byte) error {
+	if len(raw) == 0 {
+		return nil
+	}
 	o := d.item(at.item)
 	if o.source == "" {
 		o.source = source
 	}
-	if len(raw) == 0 || o.source != source || o.hasSeal {
+	if o.source != source || o.hasSeal {
 		return nil
 	}
 	if err := d.enter(at); err != nil {
@@ -143,12 +147,21 @@ func (d *decoder) takeItem(index int64, raw []byte, whole bool) error {
 }
 
 func (d *decoder) takeMessage(index int64, i *item) error {
-	return eachPart(i.content, func(n int64, p textPart) error {
+	err := eachPart(i.content, func(n int64, p textPart) error {
 		if len(p.refusal) > 0 {
 			return d.settleRefusal(p.refusal)
 		}
 		return d.settleText(place{llm.PartText, index, n}, p.text)
 	})
+	if err != nil || d.open.kind != llm.PartText || d.open.item != index || !isWord(string(i.stage)) {
+		return err
+	}
+	return d.assembly.SealText(i.stage)
+}
+
+// isWord reports whether a text is a plain word, which needs no quoting anywhere.
+func isWord(text string) bool {
+	return text != "" && strings.Trim(text, "abcdefghijklmnopqrstuvwxyz_") == ""
 }
 
 // takeReasoning keeps the item as it came. Some servers leave the encrypted part out until the response is complete.

@@ -51,7 +51,7 @@ func (a *Assembly) SettleArguments(c *Call, raw []byte) error {
 	return a.tell(c)
 }
 
-// Seal ends the open thinking part with its proof, which is kept byte by byte. Where no thinking is open, the proof is a
+// Seal ends the open thinking part with its proof, which is kept as it is. Where no thinking is open, the proof is a
 // part of its own: the provider keeps the text to itself. The result names the part for Reseal.
 func (a *Assembly) Seal(proof []byte) (int, error) {
 	sealed := a.open
@@ -68,8 +68,16 @@ func (a *Assembly) Seal(proof []byte) (int, error) {
 	return sealed, a.Reseal(sealed, proof)
 }
 
+// SealText sets what the provider said about the open text part, if there is one.
+func (a *Assembly) SealText(note []byte) error {
+	if a.open < 0 || a.parts[a.open].kind != llm.PartText {
+		return nil
+	}
+	return a.Reseal(a.open, note)
+}
+
 // Reseal replaces the proof of a part that Seal has named.
 func (a *Assembly) Reseal(sealed int, proof []byte) error {
-	a.parts[sealed].signature = bytes.Clone(proof)
+	a.parts[sealed].signature = bytes.ToValidUTF8(proof, []byte("\uFFFD"))
 	return a.Grow(len(proof) + partCost)
 }
