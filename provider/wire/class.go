@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"strings"
 	"unicode"
 
@@ -145,6 +146,7 @@ var (
 		"prompt has # tokens but the configured context size is # tokens",
 		"prompt too long exceeded max? context length", "range of input length should be",
 		"context length exceeded", "exceed context size", "too many tokens", "token limit exceeded",
+		"413 request? payload? content? entity? body? too large", "api error 413",
 	}
 )
 
@@ -163,6 +165,13 @@ func saysOverflow(words string) bool {
 		return false
 	}
 	return containsAny(words, overflowWords)
+}
+
+// overflowsWithoutText reports whether an answer without a body means that the prompt was too long. At one provider it does;
+// at all others it can mean anything.
+func overflowsWithoutText(host string, status int, body []byte) bool {
+	cerebras := host == "cerebras.ai" || strings.HasSuffix(host, ".cerebras.ai")
+	return cerebras && (status == 400 || status == 413) && len(bytes.TrimSpace(body)) == 0
 }
 
 func containsAny(words string, phrases []string) bool {

@@ -231,6 +231,9 @@ func refused(ctx context.Context, answer *http.Response) error {
 		return TransportError(ctx, "while reading the response", err)
 	}
 	fault := StatusError(answer.StatusCode, answer.Header, body, time.Now())
+	if answer.Request != nil && overflowsWithoutText(answer.Request.URL.Hostname(), answer.StatusCode, body) {
+		fault.Class = llm.ClassContextOverflow
+	}
 	if answer.StatusCode/100 == 3 {
 		fault.Message = "the provider answered with a redirect, which is not followed; " +
 			"give the final address as baseUrl"

@@ -44,6 +44,8 @@ func TestOverflowTextsOfEachServer(t *testing.T) {
 		{"by code", "context_length_exceeded"},
 		{"by tokens", "Too many tokens in the prompt"},
 		{"by limit", "Token limit exceeded"},
+		{"the size of the request, passed on", "413 Request Entity Too Large"},
+		{"the size of the request, passed on with a name", "OpenAI API error (413): payload"},
 	} {
 		t.Run(tt.server, func(t *testing.T) {
 			t.Parallel()
@@ -70,9 +72,31 @@ func TestTextsThatAreNoOverflow(t *testing.T) {
 		"Too many requests: token limit exceeded",
 		"messages.1.content: unknown field",
 		"the file exceeds the limits of good taste",
+		"request 413 failed",
 	} {
 		if saysOverflow(normalize(text)) {
 			t.Errorf("%q is taken for an overflow", text)
+		}
+	}
+}
+
+func TestAnswersWithoutATextAreNoOverflowButAtOneProvider(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		host   string
+		status int
+		body   string
+		want   bool
+	}{
+		{"api.cerebras.ai", 400, "", true},
+		{"api.cerebras.ai", 413, "\n", true},
+		{"api.cerebras.ai", 400, "{}", false},
+		{"api.cerebras.ai", 422, "", false},
+		{"api.notcerebras.ai", 400, "", false},
+		{"cerebras.ai.example", 413, "", false},
+	} {
+		if got := overflowsWithoutText(tt.host, tt.status, []byte(tt.body)); got != tt.want {
+			t.Errorf("%s, status %d, body %q: %v", tt.host, tt.status, tt.body, got)
 		}
 	}
 }
