@@ -82,7 +82,13 @@ func AfterOverflow(window, prompt int64) (settings Settings, tokens int64) {
 // Dialog is the exchange with a model as compaction sees it. Messages are never changed in place: what differs is copied,
 // so a Dialog may share them with others.
 type Dialog struct {
-	Messages []llm.Message `json:"messages"`
+	Messages []llm.Message
+	State
+}
+
+// State is what compaction has to know about the messages of a dialog. It changes with each compaction only, and is
+// recorded with it.
+type State struct {
 	// Task is where the task is, with what belongs to it. These messages are never changed or left out.
 	Task Range `json:"task"`
 	// Earlier is what the latest compaction left, nil before the first.

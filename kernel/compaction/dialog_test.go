@@ -55,7 +55,7 @@ func turn(n int, tool string, results ...string) []llm.Message {
 
 // work returns a dialog of a task and n turns with one result of so many bytes each.
 func work(n, bytes int) compaction.Dialog {
-	d := compaction.Dialog{Messages: []llm.Message{llm.UserText("The task, word for word.")}, Task: compaction.Range{From: 0, To: 1}}
+	d := compaction.Dialog{Messages: []llm.Message{llm.UserText("The task, word for word.")}, State: compaction.State{Task: compaction.Range{From: 0, To: 1}}}
 	for i := range n {
 		d.Append(turn(i+1, "read", strings.Repeat("x", bytes))...)
 	}

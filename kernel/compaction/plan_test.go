@@ -306,7 +306,7 @@ func TestWhatFreesLessThanATenthIsNoCompaction(t *testing.T) {
 
 func TestRecentResultsAreShortenedIfNothingElseHelps(t *testing.T) {
 	t.Parallel()
-	d := compaction.Dialog{Messages: []llm.Message{llm.UserText("task")}, Task: compaction.Range{To: 1}}
+	d := compaction.Dialog{Messages: []llm.Message{llm.UserText("task")}, State: compaction.State{Task: compaction.Range{To: 1}}}
 	long := "head" + strings.Repeat("日", 14_000) + "tail"
 	d.Append(turn(1, "read", long, "short", strings.Repeat("m", 4000))...)
 	p := compaction.New(input(d, 8192))
@@ -334,7 +334,7 @@ func TestRecentResultsAreShortenedIfNothingElseHelps(t *testing.T) {
 
 func TestImagesOfTheRecentPartGoLast(t *testing.T) {
 	t.Parallel()
-	d := compaction.Dialog{Messages: []llm.Message{llm.UserText("task")}, Task: compaction.Range{To: 1}}
+	d := compaction.Dialog{Messages: []llm.Message{llm.UserText("task")}, State: compaction.State{Task: compaction.Range{To: 1}}}
 	d.Append(turn(1, "read", "a", "b")...)
 	for _, part := range d.Messages[2].Parts {
 		for range 4 {

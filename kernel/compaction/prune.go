@@ -23,7 +23,7 @@ const (
 // pruned returns the dialog without the bodies of old results and without old images.
 func (p *Plan) pruned() Result {
 	d := &p.in.Dialog
-	next := Dialog{Messages: slices.Clone(d.Messages), Task: d.Task, Earlier: d.Earlier}
+	next := Dialog{Messages: slices.Clone(d.Messages), State: d.State}
 	result := Result{Before: p.prompt}
 	for _, i := range p.old() {
 		next.Messages[i].Parts = pruneParts(d.Messages[i].Parts, &result.Pruned)
