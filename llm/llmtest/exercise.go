@@ -55,6 +55,8 @@ type Setup struct {
 	Fault func() string
 	// Thinks says that the API carries thinking.
 	Thinks bool
+	// Frames says that Events and Fault return frames (see Frame) and not server-sent events.
+	Frames bool
 	// ProviderID returns what the adapter keeps as the id of a call that Events gave this id. Nil means the same.
 	ProviderID func(id string) string
 }
@@ -64,6 +66,23 @@ func (s Setup) providerID(id string) string {
 		return id
 	}
 	return s.ProviderID(id)
+}
+
+// server starts a server that streams as the API does.
+func (s Setup) server(t *testing.T, answers ...Answer) *Server {
+	server := NewServer(t, answers...)
+	if s.Frames {
+		server.StreamType = FrameStream
+	}
+	return server
+}
+
+// faultWith returns an event that reports the error in a body of the form {"error":{"message":"…"}}.
+func (s Setup) faultWith(body string) string {
+	if s.Frames {
+		return ExceptionFrame("internalServerException", body)
+	}
+	return "event: error\ndata: {\"type\":\"error\"," + body[1:] + "\n\n"
 }
 
 // Exercise runs every scenario that any adapter must pass.
@@ -141,7 +160,7 @@ func (s Setup) converse(t *testing.T, server *Server, o llm.Opening) llm.Dialog 
 // ask opens a dialog with one question, plays the answer and returns what came of it.
 func (s Setup) ask(t *testing.T, answer Answer) (llm.Response, *tape, error) {
 	t.Helper()
-	server := NewServer(t, answer)
+	server := s.server(t, answer)
 	c := s.open(t, server)
 	appendAll(t, c, llm.UserText("Question?"))
 	var tape tape
@@ -351,7 +370,7 @@ func exerciseAbort(t *testing.T, s Setup) {
 	for !strings.Contains(events[at], "one") {
 		at++
 	}
-	server := NewServer(t, Stall(func() { close(closed) }, events[:at+1]...))
+	server := s.server(t, Stall(func() { close(closed) }, events[:at+1]...))
 	c := s.open(t, server)
 	appendAll(t, c, llm.UserText("Question?"))
 	cause := errors.New("stopped by the test")
@@ -372,7 +391,7 @@ func exerciseAbort(t *testing.T, s Setup) {
 // exerciseAbortAtOnce checks that nothing is reported after the end of the context, even if it has been received.
 func exerciseAbortAtOnce(t *testing.T, s Setup) {
 	all := strings.Join(s.Events(Reply{Text: []string{"one", "two", "three"}, Stop: Ends}), "")
-	server := NewServer(t, Stream(all))
+	server := s.server(t, Stream(all))
 	c := s.open(t, server)
 	appendAll(t, c, llm.UserText("Question?"))
 	cause := errors.New("stopped by the test")
@@ -387,7 +406,7 @@ func exerciseAbortAtOnce(t *testing.T, s Setup) {
 func exerciseSink(t *testing.T, s Setup) {
 	closed := make(chan struct{})
 	events := s.Events(Reply{Text: []string{"one", "two", "three"}, Stop: Ends})
-	server := NewServer(t, Stall(func() { close(closed) }, events[:len(events)-1]...))
+	server := s.server(t, Stall(func() { close(closed) }, events[:len(events)-1]...))
 	c := s.open(t, server)
 	appendAll(t, c, llm.UserText("Question?"))
 	full := errors.New("enough")

@@ -91,7 +91,7 @@ func exerciseImages(t *testing.T, s Setup) {
 		{"a model that takes none", false, image, false},
 		{"an image that is none", true, bad, false},
 	} {
-		server := NewServer(t, Stream(s.Events(Reply{Text: []string{"ok"}, Stop: Ends})...))
+		server := s.server(t, Stream(s.Events(Reply{Text: []string{"ok"}, Stop: Ends})...))
 		o := s.opening()
 		o.Model.Images = tt.takesImages
 		c := s.converse(t, server, o)
@@ -133,7 +133,7 @@ func validJSON(t *testing.T, server *Server) []byte {
 
 func exerciseUnicode(t *testing.T, s Setup) {
 	text := "a\u2028b\u2029c \"quotes\" \\ / \x7f \u0000 \ttab\nline\r\n" + "日本語 🙂 e\u0301 \U0010FFFF"
-	server := NewServer(t, Stream(s.Events(Reply{Text: []string{text[:8], text[8:]}, Stop: Ends})...))
+	server := s.server(t, Stream(s.Events(Reply{Text: []string{text[:8], text[8:]}, Stop: Ends})...))
 	c := s.open(t, server)
 	appendAll(t, c, llm.UserText(text+"\xff\xed\xa0\x80"))
 	var tape tape
@@ -220,9 +220,9 @@ func exerciseCanary(t *testing.T, s Setup) {
 	for _, answer := range []Answer{
 		Status(401, "X-Request-Id", key, string(body)),
 		Status(500, "", "", strings.Join(forms, " and ")),
-		Stream("event: error\ndata: {\"type\":\"error\"," + string(body[1:]) + "\n\n"),
+		Stream(s.faultWith(string(body))),
 	} {
-		server := NewServer(t, answer)
+		server := s.server(t, answer)
 		account.BaseURL = server.URL + s.Base
 		p, err := s.New(account)
 		if err != nil {
@@ -248,7 +248,7 @@ func exerciseCanary(t *testing.T, s Setup) {
 }
 
 func exercisePrefix(t *testing.T, s Setup) {
-	server := NewServer(t)
+	server := s.server(t)
 	first := s.converse(t, server, s.opening())
 	other := s.opening()
 	other.JobSystem, other.Tags = "Another job.", llm.Tags{JobID: "j2"}
@@ -281,7 +281,7 @@ const longestTail = 128
 
 // exerciseGrowth checks that each request begins with the bytes of the one before, up to the end of its messages.
 func exerciseGrowth(t *testing.T, s Setup) {
-	server := NewServer(t)
+	server := s.server(t)
 	c := s.open(t, server)
 	var before []byte
 	for turn := range 5 {
@@ -317,7 +317,7 @@ func commonPrefix(a, b []byte) int {
 }
 
 func exerciseRefusals(t *testing.T, s Setup) {
-	server := NewServer(t)
+	server := s.server(t)
 	c := s.open(t, server)
 	_, err := c.Stream(t.Context(), llm.Call{}, nil)
 	wantClass(t, err, llm.ClassInvalidRequest)
@@ -343,7 +343,7 @@ func exerciseRefusals(t *testing.T, s Setup) {
 
 func exerciseConcurrency(t *testing.T, s Setup) {
 	const jobs = 32
-	server := NewServer(t)
+	server := s.server(t)
 	p, err := s.New(llm.Account{BaseURL: server.URL + s.Base})
 	if err != nil {
 		t.Fatal(err)

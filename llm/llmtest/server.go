@@ -23,6 +23,9 @@ type Request struct {
 type Server struct {
 	// URL is the address without a path.
 	URL string
+	// StreamType is the media type of streams, that of server-sent events if it is empty. It is set before the first
+	// request.
+	StreamType string
 
 	t        testing.TB
 	mu       sync.Mutex
@@ -71,6 +74,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.t.Errorf("a request that no answer is left for")
 		w.WriteHeader(http.StatusTeapot)
 	default:
+		if s.StreamType != "" {
+			w.Header().Set("Content-Type", s.StreamType)
+		}
 		answer(w, r)
 	}
 }
@@ -123,7 +129,9 @@ func Page() Answer {
 }
 
 func begin(w http.ResponseWriter) {
-	w.Header().Set("Content-Type", "text/event-stream")
+	if w.Header().Get("Content-Type") == "" {
+		w.Header().Set("Content-Type", "text/event-stream")
+	}
 	w.WriteHeader(http.StatusOK)
 	_ = http.NewResponseController(w).Flush()
 }

@@ -144,29 +144,27 @@ func (t Thinking) Asks() bool { return t.on || t.off }
 // Named reports whether a model id, alone or within the name of a profile, is that of a Claude model.
 func Named(id string) bool { return strings.Contains(id, "claude") }
 
-// adaptive reports whether a model of this name decides by itself how long it thinks: Claude from version 4.6 on.
-func adaptive(id string) bool {
+// Version returns the version in a model id, as 4 and 5 of "us.anthropic.claude-haiku-4-5-20251001-v1:0"; 0 and 0 for an
+// id without one.
+func Version(id string) (major, minor int) {
 	_, name, ok := strings.Cut(id, "claude-")
 	if !ok {
-		return false
+		return 0, 0
 	}
 	var version []int
-	for _, word := range strings.FieldsFunc(name, func(r rune) bool { return r == '-' || r == '.' || r == '@' || r == ':' }) {
-		n, digits := 0, strings.Trim(word, "0123456789") == "" && len(word) <= 2
-		if !digits {
-			if len(version) > 0 {
-				break
-			}
-			continue
+	for _, word := range strings.FieldsFunc(name, func(r rune) bool { return strings.ContainsRune("-.@:", r) }) {
+		if n, err := strconv.ParseUint(word, 10, 8); err == nil && len(word) <= 2 {
+			version = append(version, int(n))
+		} else if len(version) > 0 {
+			break
 		}
-		for _, c := range word {
-			n = n*10 + int(c-'0')
-		}
-		version = append(version, n)
 	}
-	if len(version) == 0 {
-		return false
-	}
-	version = append(version, 0)
-	return version[0] > 4 || (version[0] == 4 && version[1] >= 6)
+	version = append(version, 0, 0)
+	return version[0], version[1]
+}
+
+// adaptive reports whether a model of this name decides by itself how long it thinks: Claude from version 4.6 on.
+func adaptive(id string) bool {
+	major, minor := Version(id)
+	return major > 4 || (major == 4 && minor >= 6)
 }
