@@ -38,6 +38,8 @@ func (c *checker) providers() {
 		c.headers(pointer+"/headers", p.Headers)
 		c.headers(pointer+"/tagHeaders", p.TagHeaders)
 		c.tagTemplates(pointer, p)
+		c.oneOf(pointer+"/tagPreset", p.TagPreset, llm.TagPresets()...)
+		c.apiVersion(pointer+"/apiVersion", p)
 		for _, model := range sortedKeys(p.Models) {
 			c.modelConfig(pointerTo(pointer+"/models", model), model, p.Models[model])
 		}
@@ -78,6 +80,17 @@ func (c *checker) awsAccess(pointer string, p ProviderConfig) {
 // regionName reports whether text can be a region: it becomes a part of a host name.
 func regionName(text string) bool {
 	return len(text) <= 64 && !strings.HasPrefix(text, "-") && strings.Trim(text, "abcdefghijklmnopqrstuvwxyz0123456789-") == ""
+}
+
+func (c *checker) apiVersion(pointer string, p ProviderConfig) {
+	const letters = "abcdefghijklmnopqrstuvwxyz0123456789.-"
+	switch {
+	case p.APIVersion == "":
+	case p.API != APIAzureOpenAI:
+		c.add(codeInvalid, pointer, "only the API %q takes a version", APIAzureOpenAI)
+	case strings.Trim(strings.ToLower(p.APIVersion), letters) != "":
+		c.add(codeInvalid, pointer, "is no version: versions hold letters, digits, points and hyphens")
+	}
 }
 
 // baseURL refuses what is not the plain address of an API. What a URL can carry beside that is a credential or is lost
@@ -222,10 +235,14 @@ func (c *checker) rates(pointer string, input, output llm.USD, cacheRead, cacheW
 func (c *checker) compat(pointer string, compat *llm.Compat) {
 	c.oneOf(pointer+"/maxTokensField", compat.MaxTokensField, "max_tokens", "max_completion_tokens")
 	c.oneOf(pointer+"/thinkingDialect", compat.ThinkingDialect,
-		"none", "openai", "openrouter", "deepseek", "zai", "qwen", "qwen-chat-template", "together", "budget", "adaptive")
+		"none", "openai", "openrouter", "deepseek", "zai", "qwen", "qwen-chat-template", "together", "effort", "budget", "adaptive")
 	c.oneOf(pointer+"/textToolCalls", compat.TextToolCalls, append([]string{llm.TextCallsOff, llm.TextCallsAuto}, llm.TextCallFormats()...)...)
 	if compat.ToolsAsText != nil && *compat.ToolsAsText && compat.TextToolCalls == llm.TextCallsOff {
 		c.add(codeInvalid, pointer+"/toolsAsText", "needs textToolCalls: a model that is given its tools as text answers in text")
+	}
+	c.oneOf(pointer+"/method", compat.Method, "chat", "responses")
+	if strings.TrimSpace(compat.Deployment) != compat.Deployment {
+		c.add(codeInvalid, pointer+"/deployment", "has spaces around it")
 	}
 	for _, level := range sortedKeys(compat.ThinkingEfforts) {
 		at := pointerTo(pointer+"/thinkingEfforts", string(level))

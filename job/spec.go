@@ -110,6 +110,10 @@ type ProviderConfig struct {
 	Headers map[string]string `json:"headers,omitempty"`
 	// TagHeaders are header templates over {jobId}, {agentId}, {agentVersion} and {purpose}.
 	TagHeaders map[string]string `json:"tagHeaders,omitempty"`
+	// TagPreset names a gateway whose tag headers are known: one of llm.TagPresets. Headers that are given win.
+	TagPreset string `json:"tagPreset,omitempty"`
+	// APIVersion is the api-version that requests of the API "azure-openai" ask for; no other API takes one.
+	APIVersion string `json:"apiVersion,omitempty"`
 	// Models override the embedded model table for this account, by model id.
 	Models map[string]ModelConfig `json:"models,omitempty"`
 	// Script is the inline fixture of the scripted API; no other API takes one.

@@ -20,9 +20,25 @@ type Account struct {
 	Headers map[string]string
 	// TagHeaders are header templates for gateways: {jobId}, {agentId}, {agentVersion} and {purpose} are replaced.
 	TagHeaders map[string]string
+	// TagPreset is one of TagPresets, the headers by which a known gateway takes tags; "" is none. A header that Headers or
+	// TagHeaders set is theirs.
+	TagPreset string
+	// APIVersion is the version of the API that the address is asked for, where an API takes one; "" asks for none.
+	APIVersion string
 	// Script is the inline fixture of the scripted provider.
 	Script json.RawMessage
 }
+
+// The names of TagPresets.
+const (
+	// TagPresetCloudflare sends the tags of a job as cf-aig-metadata to Cloudflare's AI Gateway.
+	TagPresetCloudflare = "cloudflare-ai-gateway"
+	// TagPresetOpenRouter names this program to OpenRouter and groups the requests of a job by its id.
+	TagPresetOpenRouter = "openrouter"
+)
+
+// TagPresets returns the gateways whose tag headers are known.
+func TagPresets() []string { return []string{TagPresetCloudflare, TagPresetOpenRouter} }
 
 // SigningKey is a key that never goes over the wire: requests carry a signature made with it.
 type SigningKey struct {

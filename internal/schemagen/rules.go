@@ -112,8 +112,10 @@ func specRules() map[string]rule {
 				headerValues(n)
 				n.AdditionalProperties = &node{Type: "string", Pattern: `^([^{}\x00-\x1f\x7f]|\{(jobId|agentId|agentVersion|purpose)\})*$`}
 			},
-			"models": func(n *node) { n.PropertyNames = &node{Pattern: `\S`} },
-			"script": func(n *node) { n.Not = &node{Type: "null"} },
+			"tagPreset":  oneOf(append([]string{""}, llm.TagPresets()...)...),
+			"apiVersion": func(n *node) { n.Pattern = `^[a-zA-Z0-9.-]*$` },
+			"models":     func(n *node) { n.PropertyNames = &node{Pattern: `\S`} },
+			"script":     func(n *node) { n.Not = &node{Type: "null"} },
 		}},
 		"AWSAccess": {fields: map[string]func(*node){
 			"accessKeyId":     func(n *node) { n.Pattern = headerValue },
@@ -129,7 +131,9 @@ func specRules() map[string]rule {
 		"Compat": {fields: map[string]func(*node){
 			"maxTokensField": oneOf("", "max_tokens", "max_completion_tokens"),
 			"thinkingDialect": oneOf("", "none", "openai", "openrouter", "deepseek", "zai", "qwen", "qwen-chat-template", "together",
-				"budget", "adaptive"),
+				"effort", "budget", "adaptive"),
+			"method":          oneOf("", "chat", "responses"),
+			"deployment":      func(n *node) { n.Pattern = `^(\S(.*\S)?)?$` },
 			"thinkingEfforts": func(n *node) { n.AdditionalProperties = &node{Type: "string", Pattern: `\S`} },
 			"textToolCalls":   oneOf(append([]string{"", llm.TextCallsOff, llm.TextCallsAuto}, llm.TextCallFormats()...)...),
 		}},

@@ -21,6 +21,7 @@ type Endpoint struct {
 	url     *url.URL
 	header  http.Header
 	tags    map[string]string
+	preset  map[string]tag
 	secrets secrets
 	sign    Sign
 }
@@ -59,6 +60,7 @@ func NewEndpoint(a llm.Account, fallback, path string, auth Auth, fixed map[stri
 		e.addTag(name, a.TagHeaders[name], &f)
 		values = append(values, a.TagHeaders[name])
 	}
+	e.addPreset(a, &f)
 	if err := f.list.Err("configure the account"); err != nil {
 		return nil, err
 	}
@@ -158,14 +160,22 @@ func PathSegment(text string) string {
 
 // Header returns the headers of the requests of one job for one purpose. A tag that no header may hold is an error.
 func (e *Endpoint) Header(tags llm.Tags, purpose llm.Purpose) (http.Header, error) {
-	if len(e.tags) == 0 {
+	if len(e.tags) == 0 && len(e.preset) == 0 {
 		return e.header, nil
 	}
 	header := e.header.Clone()
 	fill := strings.NewReplacer("{jobId}", tags.JobID, "{agentId}", tags.AgentID,
 		"{agentVersion}", tags.AgentVersion, "{purpose}", string(purpose))
+	values := map[string]string{}
 	for name, template := range e.tags {
-		value := fill.Replace(template)
+		values[name] = fill.Replace(template)
+	}
+	for name, value := range e.preset {
+		if text := value(tags, purpose); text != "" {
+			values[name] = text
+		}
+	}
+	for name, value := range values {
 		if !printable(value) {
 			return nil, fmt.Errorf("tagHeaders: %s would hold characters that no header may hold", name)
 		}
