@@ -49,6 +49,7 @@ const scriptModel = "scripted/script"
 const howToChoose = `choose a model with --model PROVIDER/ID:
   offline/surveyor          built in, no key: a script that surveys a directory, no language model
   openai/…  anthropic/…     the key comes from OPENAI_API_KEY, ANTHROPIC_API_KEY; "hozo models" lists the ids
+  gemini/…                  the key comes from GEMINI_API_KEY
   ollama/…  llamacpp/…      a server on this machine
 or give --script FILE for a scripted model, or --base-url for any server with an OpenAI-compatible API`
 

@@ -8,6 +8,7 @@ import (
 	"github.com/hozo-run/hozo/kernel"
 	"github.com/hozo-run/hozo/llm"
 	"github.com/hozo-run/hozo/provider/anthropic"
+	"github.com/hozo-run/hozo/provider/google"
 	"github.com/hozo-run/hozo/provider/modeltable"
 	"github.com/hozo-run/hozo/provider/offline"
 	"github.com/hozo-run/hozo/provider/openaichat"
@@ -45,6 +46,7 @@ func adapters() map[string]llm.Adapter {
 	return map[string]llm.Adapter{
 		job.APIOpenAIChat:        openaichat.New,
 		job.APIAnthropicMessages: anthropic.New,
+		job.APIGoogleGenerate:    google.New,
 		job.APIScripted:          scripted.New,
 		job.APIOffline:           offline.New,
 	}

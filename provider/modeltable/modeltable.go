@@ -37,7 +37,7 @@ type Provider struct {
 	// ID is what the table calls it, as in "openai".
 	ID   string `json:"provider"`
 	Name string `json:"name"`
-	// APIs are the API families that it speaks, as a job spec names them.
+	// APIs are the API families that it speaks, as a job spec names them; one that no adapter speaks has a name of its own.
 	APIs []string `json:"apis"`
 	// BaseURLs are its addresses; a host may begin with "*", which stands for any beginning.
 	BaseURLs []string `json:"baseUrls"`

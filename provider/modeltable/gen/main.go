@@ -157,8 +157,11 @@ func apisOf(t catwalk.Type) []string {
 	switch t {
 	case catwalk.TypeAnthropic:
 		return []string{"anthropic-messages"}
-	case catwalk.TypeGoogle, catwalk.TypeVertexAI:
+	case catwalk.TypeGoogle:
 		return []string{"google-generate"}
+	case catwalk.TypeVertexAI:
+		// The same form at another address and with another kind of credentials, which no adapter speaks to.
+		return []string{"google-vertex"}
 	case catwalk.TypeAzure:
 		return []string{"azure-openai"}
 	case catwalk.TypeBedrock:
@@ -221,7 +224,8 @@ func dollars(v float64) string {
 }
 
 // levelsOf maps reasoning levels. Where catwalk lists none for a model that reasons, the four that every dialect can
-// express are assumed. Thinking can be switched off unless the model is one of OpenAI's, whose list says so.
+// express are assumed. Thinking can be switched off unless the model is one of OpenAI's, whose list says so, or always
+// thinks.
 func levelsOf(p *catwalk.Provider, m *catwalk.Model) []llm.Level {
 	if !m.CanReason {
 		return nil
@@ -230,7 +234,7 @@ func levelsOf(p *catwalk.Provider, m *catwalk.Model) []llm.Level {
 	if len(listed) == 0 {
 		listed = []string{"minimal", "low", "medium", "high"}
 	}
-	has := map[llm.Level]bool{llm.LevelOff: p.Type != catwalk.TypeOpenAI && p.Type != catwalk.TypeAzure}
+	has := map[llm.Level]bool{llm.LevelOff: p.Type != catwalk.TypeOpenAI && p.Type != catwalk.TypeAzure && !alwaysThinks(p, m.ID)}
 	for _, name := range listed {
 		if name == "none" {
 			name = string(llm.LevelOff)
@@ -244,4 +248,13 @@ func levelsOf(p *catwalk.Provider, m *catwalk.Model) []llm.Level {
 		}
 	}
 	return levels
+}
+
+// alwaysThinks reports whether a model at Google cannot be told not to think: 2.5 Pro, and every one from 3 on.
+func alwaysThinks(p *catwalk.Provider, id string) bool {
+	if p.Type != catwalk.TypeGoogle && p.Type != catwalk.TypeVertexAI {
+		return false
+	}
+	rest, ok := strings.CutPrefix(id, "gemini-")
+	return ok && (strings.HasPrefix(rest, "2.5-pro") || (rest != "" && '3' <= rest[0] && rest[0] <= '9'))
 }
