@@ -157,6 +157,7 @@ func arrows() []arrow {
 		{"schema", nil},
 		{"telemetry", []string{"job", "llm", "problem"}},
 		{"kernel/compaction", []string{"llm"}},
+		{"kernel/workingmemory", []string{"llm", "problem"}},
 		{"kernel/hostlender", []string{"kernel", "job", "tool", "tool/hosttool", "problem"}},
 		{"kernel/mcplender", []string{"kernel", "job", "tool", "tool/mcptool", "problem"}},
 		{"kernel", []string{"job", "llm", "llm/textcall", "tool", "workspace", "sandbox", "problem"}},
