@@ -150,6 +150,7 @@ func arrows() []arrow {
 		{"job/jobtest", []string{"job", "llm", "problem"}},
 		{"job", []string{"llm", "problem"}},
 		{"provider/wire", []string{"llm", "problem"}},
+		{"provider/azure", []string{"llm", "problem", "provider/wire", "provider/openaichat", "provider/openairesponses"}},
 		{"provider/offline", []string{"llm", "problem", "provider/wire", "provider/scripted"}},
 		{"provider/anthropic", []string{"llm", "provider/wire", "provider/claude"}},
 		{"provider/bedrock", []string{"llm", "problem", "provider/wire", "provider/claude"}},

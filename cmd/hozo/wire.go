@@ -8,10 +8,12 @@ import (
 	"github.com/hozo-run/hozo/kernel"
 	"github.com/hozo-run/hozo/llm"
 	"github.com/hozo-run/hozo/provider/anthropic"
+	"github.com/hozo-run/hozo/provider/azure"
 	"github.com/hozo-run/hozo/provider/google"
 	"github.com/hozo-run/hozo/provider/modeltable"
 	"github.com/hozo-run/hozo/provider/offline"
 	"github.com/hozo-run/hozo/provider/openaichat"
+	"github.com/hozo-run/hozo/provider/openairesponses"
 	"github.com/hozo-run/hozo/provider/scripted"
 	"github.com/hozo-run/hozo/tool"
 	"github.com/hozo-run/hozo/tool/filetool"
@@ -45,6 +47,8 @@ func newTools(o *operator) (*tool.Registry, error) {
 func adapters() map[string]llm.Adapter {
 	return map[string]llm.Adapter{
 		job.APIOpenAIChat:        openaichat.New,
+		job.APIOpenAIResponses:   openairesponses.New,
+		job.APIAzureOpenAI:       azure.New,
 		job.APIAnthropicMessages: anthropic.New,
 		job.APIGoogleGenerate:    google.New,
 		job.APIScripted:          scripted.New,

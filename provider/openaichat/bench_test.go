@@ -39,7 +39,7 @@ func BenchmarkDecode(b *testing.B) {
 		b.Run(bench.name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				d := newDecoder("m", false, sink)
+				d := newDecoder(llm.Origin{API: API, Model: "m"}, false, sink)
 				d.plain = bench.plain
 				if _, err := wire.Decode(strings.NewReader(body), d); err != nil {
 					b.Fatal(err)
@@ -98,7 +98,7 @@ func BenchmarkCall(b *testing.B) {
 	for range 20 {
 		reply.Text = append(reply.Text, "lorem ipsum ")
 	}
-	stream := strings.Join(events(reply), "")
+	stream := strings.Join(llmtest.ChatEvents(reply), "")
 	for _, turns := range []int{0, 200} {
 		b.Run(fmt.Sprintf("turns=%d", turns), func(b *testing.B) {
 			server := llmtest.NewServer(b)

@@ -24,17 +24,18 @@ type decoder struct {
 	// field is the member in which this response's thinking came first, -1 before any came.
 	field int
 
-	asked, id, model, finish string
-	refusal                  []byte
-	details                  []detail
-	usage                    counts
-	missingFinish            bool
+	origin            llm.Origin
+	id, model, finish string
+	refusal           []byte
+	details           []detail
+	usage             counts
+	missingFinish     bool
 	// plain turns the templates off, for tests.
 	plain bool
 }
 
-func newDecoder(model string, missingFinish bool, sink llm.Sink) *decoder {
-	return &decoder{assembly: wire.NewAssembly(sink), asked: model, missingFinish: missingFinish, field: -1}
+func newDecoder(origin llm.Origin, missingFinish bool, sink llm.Sink) *decoder {
+	return &decoder{assembly: wire.NewAssembly(sink), origin: origin, missingFinish: missingFinish, field: -1}
 }
 
 // State returns how far the response has come; see wire.Decoder.
@@ -274,9 +275,8 @@ func (d *decoder) Close(err error) (llm.Response, error) {
 		stop, err = d.end()
 	}
 	r := llm.Response{
-		Message: llm.Message{Role: llm.RoleAssistant, Parts: d.parts(),
-			Origin: llm.Origin{API: API, Model: d.asked}},
-		Stop: stop, RawStop: d.finish, ServedModel: d.model, ID: d.id,
+		Message: llm.Message{Role: llm.RoleAssistant, Parts: d.parts(), Origin: d.origin},
+		Stop:    stop, RawStop: d.finish, ServedModel: d.model, ID: d.id,
 		UsageReported: d.usage.reported, Billed: d.usage.billed(),
 	}
 	if d.usage.reported {

@@ -39,7 +39,7 @@ func decodeWith(t *testing.T, body string, missingFinish bool) (llm.Response, st
 	t.Helper()
 	run := func(plain, bytes bool) (llm.Response, string, error) {
 		var h heard
-		d := newDecoder("m", missingFinish, h.sink)
+		d := newDecoder(llm.Origin{API: API, Model: "m"}, missingFinish, h.sink)
 		d.plain = plain
 		if bytes {
 			r, err := wire.Decode(iotest.OneByteReader(strings.NewReader(body)), d)
@@ -175,7 +175,7 @@ func TestArgumentsThatAreNoObjectAreReportedAndKept(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r, _, err := decode(t, tool(`{"index":0,"id":"a","function":{"name":"f","arguments":`+quote(tt.arguments)+`}}`)+ended)
+			r, _, err := decode(t, tool(`{"index":0,"id":"a","function":{"name":"f","arguments":`+string(wire.AppendString(nil, tt.arguments))+`}}`)+ended)
 			if err != nil {
 				t.Fatal(err)
 			}

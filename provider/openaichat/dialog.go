@@ -17,6 +17,7 @@ type dialog struct {
 	sender  wire.Sender
 	model   llm.Model
 	dialect dialect
+	origin  llm.Origin
 	buf     []byte
 	prefix  int
 	ids     wire.CallIDs
@@ -62,7 +63,7 @@ func (c *dialog) Append(m llm.Message) error {
 // Stream sends the dialog; see llm.Dialog.
 func (c *dialog) Stream(ctx context.Context, call llm.Call, sink llm.Sink) (llm.Response, error) {
 	body, err := c.request(call)
-	return c.sender.Stream(ctx, call, body, err, newDecoder(c.model.ID, c.dialect.missingFinish, sink))
+	return c.sender.Stream(ctx, call, body, err, newDecoder(c.origin, c.dialect.missingFinish, sink))
 }
 
 // Request describes what Stream would send; see llm.Dialog.

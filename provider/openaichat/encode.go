@@ -190,7 +190,7 @@ func appendImage(b []byte, image *llm.Image) []byte {
 
 // appendAssistant appends an assistant message, or nothing if it holds neither text nor calls.
 func (c *dialog) appendAssistant(b []byte, m llm.Message) []byte {
-	same := m.Origin == llm.Origin{API: API, Model: c.model.ID}
+	same := m.Origin == c.origin
 	text, calls := m.Text(), m.ToolCalls()
 	c.ids.NewRound()
 	if text == "" && len(calls) == 0 {

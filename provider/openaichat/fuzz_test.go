@@ -17,7 +17,7 @@ func FuzzOpenAIDecode(f *testing.F) {
 		{Thinking: []string{"x", "y", "z"}, Text: []string{"a"}, Stop: llmtest.Cut},
 		{Calls: []llmtest.ReplyCall{{ID: "1", Name: "f", Arguments: []string{"{\"a\"", ":1}"}}, {ID: "1", Name: "g"}}, Stop: llmtest.Calls},
 	} {
-		f.Add(strings.Join(events(r), ""))
+		f.Add(strings.Join(llmtest.ChatEvents(r), ""))
 	}
 	f.Add(part(`"content":"a"`) + part(`"content":"a\ud83d"`) + part(`"content":"\ude42"`) + part(`"content":1`))
 	f.Add(part(`"content":"a"`) + part(`"content":"b","content":"c"`) + part(`"content":"d"`) + finish("stop"))

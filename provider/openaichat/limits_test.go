@@ -38,7 +38,7 @@ func TestAMillionDeltas(t *testing.T) {
 	const block = 10_000
 	n := 0
 	body := io.MultiReader(&repeat{text: strings.Repeat(part(`"content":"ab"`), block), n: 1_000_000 / block}, strings.NewReader(finish("stop")))
-	r, err := wire.Decode(body, newDecoder("m", false, func(llm.Delta) error { n++; return nil }))
+	r, err := wire.Decode(body, newDecoder(llm.Origin{API: API, Model: "m"}, false, func(llm.Delta) error { n++; return nil }))
 	if err != nil || n != 1_000_000 || len(r.Message.Text()) != 2_000_000 || len(r.Message.Parts) != 1 {
 		t.Errorf("%d deltas, %d bytes, error %v", n, len(r.Message.Text()), err)
 	}
@@ -47,7 +47,7 @@ func TestAMillionDeltas(t *testing.T) {
 func TestALineOfTenMebibytes(t *testing.T) {
 	t.Parallel()
 	big := strings.Repeat("x", 10<<20)
-	r, err := wire.Decode(strings.NewReader(part(`"content":"`+big+`"`)+finish("stop")), newDecoder("m", false, nil))
+	r, err := wire.Decode(strings.NewReader(part(`"content":"`+big+`"`)+finish("stop")), newDecoder(llm.Origin{API: API, Model: "m"}, false, nil))
 	if err != nil || r.Message.Text() != big {
 		t.Errorf("%d bytes, error %v", len(r.Message.Text()), err)
 	}
@@ -69,7 +69,7 @@ func TestWhatIsKeptOfAResponseIsBounded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			body := &repeat{text: in, n: 100_000}
-			_, err := wire.Decode(body, newDecoder("m", false, nil))
+			_, err := wire.Decode(body, newDecoder(llm.Origin{API: API, Model: "m"}, false, nil))
 			e, ok := errors.AsType[*llm.Error](err)
 			if !ok || e.Class != llm.ClassMalformed || !errors.Is(err, wire.ErrTooLarge) || e.Retryable() {
 				t.Errorf("error %v, want a final one that wraps ErrTooLarge", err)

@@ -34,10 +34,12 @@ type call struct {
 func TestRecordings(t *testing.T) {
 	t.Parallel()
 	llmtest.PlayRecordings(t, llmtest.Playback{
-		Path:   "/chat/completions",
-		Decode: func(r io.Reader) (llm.Response, error) { return wire.Decode(r, newDecoder("m", false, nil)) },
+		Path: "/chat/completions",
+		Decode: func(r io.Reader) (llm.Response, error) {
+			return wire.Decode(r, newDecoder(llm.Origin{API: API, Model: "m"}, false, nil))
+		},
 		Whole: func(body []byte) (llm.Response, error) {
-			d := newDecoder("m", false, nil)
+			d := newDecoder(llm.Origin{API: API, Model: "m"}, false, nil)
 			return d.Close(d.Whole(body))
 		},
 		Finish: hasFinish,

@@ -352,7 +352,7 @@ func FuzzResponsesDecode(f *testing.F) {
 		{Thinking: []string{"x", "y"}, Signature: "c2ln", Text: []string{"a"}, Stop: llmtest.Cut},
 		{Calls: []llmtest.ReplyCall{{ID: "1", Name: "f", Arguments: []string{"{\"a\"", ":1}"}}, {ID: "1", Name: "g"}}, Stop: llmtest.Calls},
 	} {
-		f.Add(strings.Join(events(r), ""))
+		f.Add(strings.Join(llmtest.ResponsesEvents(r), ""))
 	}
 	f.Add(at(0, "output_text.delta", `"delta":"a\ud83d"`) + at(0, "output_text.done", `"text":"b"`) + completed(`{"type":"message","content":[{"text":"c"}]}`))
 	f.Add(at(1, "output_item.done", `"item":{"type":"reasoning","summary":[{"text":"a"},7]}`) + completed(`1,{"type":"reasoning","encrypted_content":"x"}`))
