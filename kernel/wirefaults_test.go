@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -23,12 +24,12 @@ import (
 )
 
 // TestSmokeFailuresBrokenProviderResponses drives a whole job against an HTTP server that breaks its responses in one way each, on
-// both wires. Whatever the server does, the job ends rightly, never as completed with a cut answer, and never with more
+// each wire. Whatever the server does, the job ends rightly, never as completed with a cut answer, and never with more
 // than six requests for one broken reply.
 func TestSmokeFailuresBrokenProviderResponses(t *testing.T) {
 	t.Parallel()
-	for _, wire := range []dialect{chatDialect, messagesDialect} {
-		for _, f := range wireFaults {
+	for _, wire := range []dialect{chatDialect, messagesDialect, googleDialect} {
+		for _, f := range slices.Concat(wireFaults, wire.faults) {
 			if f.only != "" && f.only != wire.api {
 				continue
 			}
@@ -59,7 +60,7 @@ type reply func(w *faultWriter)
 
 type wireFault struct {
 	name    string
-	only    string // the api it concerns; "" is both
+	only    string // the api it concerns; "" is all
 	overlay string
 	// replies answer the requests in order; the last one answers all that follow.
 	replies  []reply
@@ -131,6 +132,18 @@ type dialect struct {
 	begin   []string
 	// stops translates the neutral stop words; what it lacks is sent as it is.
 	stops map[string]string
+	// voice writes the responses; nil is for the two wires that faultWriter knows itself.
+	voice voice
+	// faults are more of them, which only this wire has.
+	faults []wireFault
+}
+
+// voice writes the parts of a response in the words of one wire. finish writes the finish mark.
+type voice interface {
+	text(w *faultWriter, words string)
+	openCall(w *faultWriter, name, arguments string)
+	finish(w *faultWriter, stop string)
+	fault(w *faultWriter)
 }
 
 var chatDialect = dialect{api: job.APIOpenAIChat, adapter: openaichat.New,
@@ -191,6 +204,10 @@ func (w *faultWriter) choice(delta, finish string) {
 
 // text streams words, each as a delta of its own.
 func (w *faultWriter) text(words string) {
+	if v := w.dialect.voice; v != nil {
+		v.text(w, words)
+		return
+	}
 	if !w.chat() {
 		w.event("content_block_start", fmt.Sprintf(`{"type":"content_block_start","index":%d,"content_block":{"type":"text","text":""}}`, w.blocks))
 	}
@@ -207,6 +224,10 @@ func (w *faultWriter) text(words string) {
 }
 
 func (w *faultWriter) openCall(name, arguments string) {
+	if v := w.dialect.voice; v != nil {
+		v.openCall(w, name, arguments)
+		return
+	}
 	quoted, err := json.Marshal(arguments)
 	if err != nil {
 		panic(err)
@@ -224,6 +245,9 @@ func (w *faultWriter) call(name, arguments string) { w.openCall(name, arguments)
 
 func (w *faultWriter) finish(stop string) {
 	w.finishOnly(stop)
+	if w.dialect.voice != nil {
+		return
+	}
 	if w.chat() {
 		w.raw("[DONE]")
 		return
@@ -235,6 +259,10 @@ func (w *faultWriter) finishOnly(stop string) {
 	if translated, ok := w.dialect.stops[stop]; ok {
 		stop = translated
 	}
+	if v := w.dialect.voice; v != nil {
+		v.finish(w, stop)
+		return
+	}
 	if w.chat() {
 		w.choice(`{}`, stop)
 		w.raw(`{"id":"c1","choices":[],"usage":{"prompt_tokens":10,"completion_tokens":5}}`)
@@ -245,6 +273,10 @@ func (w *faultWriter) finishOnly(stop string) {
 }
 
 func (w *faultWriter) fault() {
+	if v := w.dialect.voice; v != nil {
+		v.fault(w)
+		return
+	}
 	if w.chat() {
 		w.raw(`{"error":{"message":"Overloaded","type":"overloaded_error","code":529}}`)
 		return
