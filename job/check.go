@@ -76,7 +76,7 @@ func (c *checker) check() {
 	if s.ID != "" {
 		c.id("/id", s.ID)
 	}
-	c.agent()
+	c.agent("/agent", &s.Agent)
 	c.text("/task", s.Task, "the task is the first message to the model")
 	c.model()
 	c.providers()
@@ -87,7 +87,12 @@ func (c *checker) check() {
 	c.sampling()
 	c.mcp()
 	c.host()
-	c.unsupported()
+	c.output()
+	c.toolErrors()
+	c.approvals()
+	c.loop("/loop", s.Loop)
+	c.subagents("/subagents", s.Subagents, 1)
+	c.resume()
 }
 
 // text refuses a text that says nothing.
@@ -112,16 +117,15 @@ func (c *checker) id(pointer, id string) {
 	}
 }
 
-func (c *checker) agent() {
-	a := &c.spec.Agent
-	c.id("/agent/id", a.ID)
+func (c *checker) agent(at string, a *Definition) {
+	c.id(at+"/id", a.ID)
 	if a.Version != "" {
-		c.id("/agent/version", a.Version)
+		c.id(at+"/version", a.Version)
 	}
-	c.text("/agent/instructions", a.Instructions, "they are the beginning of the system prompt")
-	c.skills()
-	c.denyPatterns()
-	c.level("/agent/thinking", a.Thinking)
+	c.text(at+"/instructions", a.Instructions, "they are the beginning of the system prompt")
+	c.skills(at, a)
+	c.denyPatterns(at, a)
+	c.level(at+"/thinking", a.Thinking)
 }
 
 // skillName reports whether a skill may have this name: [a-z][a-z0-9-]*, at most 64 bytes.
@@ -132,10 +136,10 @@ func skillName(name string) bool {
 	return !strings.ContainsFunc(name, func(r rune) bool { return r != '-' && (r < '0' || r > '9') && (r < 'a' || r > 'z') })
 }
 
-func (c *checker) skills() {
+func (c *checker) skills(agent string, a *Definition) {
 	first := map[string]int{}
-	for i, skill := range c.spec.Agent.Skills {
-		pointer := fmt.Sprintf("/agent/skills/%d/name", i)
+	for i, skill := range a.Skills {
+		pointer := fmt.Sprintf("%s/skills/%d/name", agent, i)
 		switch at, twice := first[skill.Name]; {
 		case skill.Name == "":
 			c.add(codeRequired, pointer, "must not be empty")
@@ -143,7 +147,7 @@ func (c *checker) skills() {
 			c.addHint(codeInvalid, pointer, "a small letter, then small letters, digits and hyphens, at most 64 in all",
 				"%q is no skill name", shorten(skill.Name))
 		case twice:
-			c.add(codeDuplicate, pointer, "the skill %q is given twice, first at /agent/skills/%d", skill.Name, at)
+			c.add(codeDuplicate, pointer, "the skill %q is given twice, first at %s/skills/%d", skill.Name, agent, at)
 		default:
 			first[skill.Name] = i
 		}
@@ -153,9 +157,9 @@ func (c *checker) skills() {
 // maxPatternBytes bounds what a deny pattern costs to compile.
 const maxPatternBytes = 4096
 
-func (c *checker) denyPatterns() {
-	for i, pattern := range c.spec.Agent.DenyCommandPatterns {
-		pointer := fmt.Sprintf("/agent/denyCommandPatterns/%d", i)
+func (c *checker) denyPatterns(at string, a *Definition) {
+	for i, pattern := range a.DenyCommandPatterns {
+		pointer := fmt.Sprintf("%s/denyCommandPatterns/%d", at, i)
 		switch {
 		case pattern == "":
 			c.addHint(codeRequired, pointer, "leave it out to deny nothing", "must not be empty: it would match every command")
@@ -260,14 +264,19 @@ func (c *checker) limits() {
 	case math.IsNaN(t) || t < 0.001 || t > maxSeconds:
 		c.add(codeOutOfRange, "/limits/timeoutSec", "must be from 0.001 to %d seconds, not %v", int64(maxSeconds), t)
 	}
+	c.optionalLimits("/limits", l)
+}
+
+// optionalLimits checks the limits that may be absent.
+func (c *checker) optionalLimits(at string, l *Limits) {
 	if t := l.IdleTimeoutSec; t != nil && (math.IsNaN(*t) || *t < 0 || *t > maxSeconds) {
-		c.add(codeOutOfRange, "/limits/idleTimeoutSec", "must be from 0 (off) to %d seconds, not %v", int64(maxSeconds), *t)
+		c.add(codeOutOfRange, at+"/idleTimeoutSec", "must be from 0 (off) to %d seconds, not %v", int64(maxSeconds), *t)
 	}
 	if n := l.MaxTurns; n != nil && (*n < 1 || *n > maxInteger) {
-		c.addHint(codeOutOfRange, "/limits/maxTurns", "leave it out for no bound", "must be 1 or more, not %d", *n)
+		c.addHint(codeOutOfRange, at+"/maxTurns", "leave it out for no bound", "must be 1 or more, not %d", *n)
 	}
 	if usd := l.MaxCostUSD; usd != nil && *usd <= 0 {
-		c.addHint(codeOutOfRange, "/limits/maxCostUsd", "leave it out for no bound", "must be above 0, not %s", llm.MicroUSD(*usd))
+		c.addHint(codeOutOfRange, at+"/maxCostUsd", "leave it out for no bound", "must be above 0, not %s", llm.MicroUSD(*usd))
 	}
 }
 
@@ -340,37 +349,6 @@ func (c *checker) host() {
 		at := pointerTo("/checks", strconv.Itoa(i))
 		c.text(at+"/id", check.ID, "it names the check in events")
 		c.text(at+"/tool", check.Tool, "the name of an entry of host")
-	}
-}
-
-// unsupported refuses by name what the contract has and this version has not: a field that is ignored would be a promise
-// broken in silence.
-func (c *checker) unsupported() {
-	s := c.spec
-	for _, field := range []struct {
-		name string
-		set  bool
-	}{
-		{"output", s.Output != nil},
-		{"toolErrors", s.ToolErrors != nil},
-		{"approvals", s.Approvals != nil},
-		{"subagents", len(s.Subagents) > 0},
-		{"resume", s.Resume != nil},
-	} {
-		if field.set {
-			c.addHint(codeUnsupported, "/"+field.name, "leave it out", "%q is not supported by this version", field.name)
-		}
-	}
-	const transcript = "transcript"
-	switch loop := s.Loop; {
-	case loop == nil:
-	case loop.Kind == "":
-		c.add(codeRequired, "/loop/kind", "must be %q", transcript)
-	case loop.Kind != transcript:
-		c.addHint(codeUnsupported, "/loop/kind", "write "+strconv.Quote(transcript)+" or leave the loop out",
-			"the loop %q is not supported by this version", shorten(loop.Kind))
-	case loop.Writer != nil:
-		c.add(codeUnsupported, "/loop/writer", "a transcript loop has no writer")
 	}
 }
 

@@ -276,7 +276,7 @@ func TestUnknownNamesListTheKnownOnes(t *testing.T) {
 	}
 }
 
-func TestUnsupportedFieldsAreRefusedByName(t *testing.T) {
+func TestExtensionsOfTheContract(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
 		field, value string
@@ -285,20 +285,37 @@ func TestUnsupportedFieldsAreRefusedByName(t *testing.T) {
 		"mcp":                   {"mcp", `{"servers": [{"name": "s", "url": "http://h"}]}`, nil},
 		"mcp without servers":   {"mcp", `{"servers": []}`, nil},
 		"a server without name": {"mcp", `{"servers": [{"url": "http://h"}]}`, []string{"required /mcp/servers/0/name"}},
-		"output":                {"output", `{"schema": {}}`, []string{"unsupported /output"}},
+		"output":                {"output", `{"schema": {"type": "array"}, "maxRepairs": 0}`, nil},
+		"output without schema": {"output", `{"name": "a\nb", "maxRepairs": 11}`, []string{"required /output/schema", "invalid /output/name", "out-of-range /output/maxRepairs"}},
+		"schema of no use":      {"output", `{"schema": ["object"]}`, []string{"invalid /output/schema"}},
 		"checks":                {"checks", `[{"id": "a", "tool": "b"}]`, nil},
 		"no checks":             {"checks", `[]`, nil},
-		"tool errors":           {"toolErrors", `{"maxRetries": 0, "retryOn": []}`, []string{"unsupported /toolErrors"}},
-		"approvals":             {"approvals", `{"tools": {}}`, []string{"unsupported /approvals"}},
-		"subagents":             {"subagents", `[{"name": "a", "description": "b", "agent": {}}]`, []string{"unsupported /subagents"}},
-		"no subagents":          {"subagents", `[]`, nil},
-		"host":                  {"host", `[{"name": "t", "description": "d", "inputSchema": {}, "effect": "read"}]`, nil},
-		"no host":               {"host", `[]`, nil},
-		"resume":                {"resume", `{"attempt": 2, "nextSeq": 9}`, []string{"unsupported /resume"}},
-		"transcript loop":       {"loop", `{"kind": "transcript"}`, nil},
-		"working memory":        {"loop", `{"kind": "working-memory", "writer": {}}`, []string{"unsupported /loop/kind"}},
+		"tool errors":           {"toolErrors", `{"maxRetries": 0, "retryOn": []}`, nil},
+		"tool errors of no use": {"toolErrors", `{"maxRetries": 11, "retryOn": ["tool-error", "tool-error", "tool"]}`,
+			[]string{"out-of-range /toolErrors/maxRetries", "duplicate /toolErrors/retryOn/1", "unknown /toolErrors/retryOn/2"}},
+		"approvals":         {"approvals", `{"tools": {"shell": "always", "write": "first-use", "read": "never"}}`, nil},
+		"unknown approval":  {"approvals", `{"tools": {"shell": "sometimes"}}`, []string{"unknown /approvals/tools/shell"}},
+		"subagents":         {"subagents", `[{"name": "a", "description": "b", "agent": {"id": "a", "version": "1", "instructions": "x"}}]`, nil},
+		"an empty subagent": {"subagents", `[{"name": "a", "description": "b", "agent": {}}]`, []string{"required /subagents/0/agent/id", "required /subagents/0/agent/instructions"}},
+		"a roster of no use": {"subagents", `[{"name": "a b", "description": " ", "agent": {"id": "a", "version": "1", "instructions": "x", "skills": [{"name": "A", "content": ""}]}, "limits": {"timeoutSec": -1, "maxTurns": 0}}, {"name": "c", "description": "b", "agent": {"id": "a", "version": "1", "instructions": "x"}}, {"name": "c", "description": "b", "agent": {"id": "a", "version": "1", "instructions": "x"}, "loop": {"kind": "x"}}]`,
+			[]string{"invalid /subagents/0/name", "required /subagents/0/description", "invalid /subagents/0/agent/skills/0/name",
+				"out-of-range /subagents/0/limits/timeoutSec", "out-of-range /subagents/0/limits/maxTurns", "duplicate /subagents/2/name", "unknown /subagents/2/loop/kind"}},
+		"a roster that is too deep": {"subagents", deepRoster(4), []string{"out-of-range /subagents/0/subagents/0/subagents/0/subagents"}},
+		"no subagents":              {"subagents", `[]`, nil},
+		"host":                      {"host", `[{"name": "t", "description": "d", "inputSchema": {}, "effect": "read"}]`, nil},
+		"no host":                   {"host", `[]`, nil},
+		"resume":                    {"resume", `{"attempt": 2, "nextSeq": 9, "decisions": [{"waitId": "w", "hash": "h", "verdict": "approve", "arguments": {}}]}`, nil},
+		"a fork":                    {"resume", `{"attempt": 1, "nextSeq": 1, "fork": true}`, nil},
+		"resume of no use": {"resume", `{"attempt": 1, "nextSeq": 0, "decisions": [{"waitId": "", "hash": "", "verdict": "reject", "arguments": {}}, {"waitId": "w", "hash": "h", "verdict": "yes"}]}`,
+			[]string{"out-of-range /resume/attempt", "out-of-range /resume/nextSeq", "required /resume/decisions/0/waitId", "required /resume/decisions/0/hash",
+				"invalid /resume/decisions/0/arguments", "unknown /resume/decisions/1/verdict"}},
+		"transcript loop": {"loop", `{"kind": "transcript"}`, nil},
+		"working memory":  {"loop", `{"kind": "working-memory", "writer": {"maxTokens": 4000}}`, nil},
+		"an unknown loop": {"loop", `{"kind": "stm"}`, []string{"unknown /loop/kind"}},
+		"a writer that cannot write": {"loop", `{"kind": "working-memory", "writer": {"maxTokens": 10, "model": {"provider": "nobody", "id": ""}}}`,
+			[]string{"out-of-range /loop/writer/maxTokens", "unknown /loop/writer/model/provider", "required /loop/writer/model/id"}},
 		"loop without kind":     {"loop", `{}`, []string{"required /loop/kind"}},
-		"writer of no use":      {"loop", `{"kind": "transcript", "writer": {}}`, []string{"unsupported /loop/writer"}},
+		"writer of no use":      {"loop", `{"kind": "transcript", "writer": {}}`, []string{"invalid /loop/writer"}},
 		"decoded all the same":  {"mcp", `{"servers": [{"name": "s", "uri": "http://h"}]}`, []string{"unknown-field /mcp/servers/0/uri"}},
 		"misspelt, not ignored": {"subagent", `[]`, []string{"unknown-field /subagent"}},
 	}
@@ -424,4 +441,17 @@ func TestCheckOfNothingListsWhatIsMissing(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
+}
+
+// deepRoster returns a roster with as many levels.
+func deepRoster(levels int) string {
+	inner := ""
+	for range levels {
+		below := ""
+		if inner != "" {
+			below = `, "subagents": ` + inner
+		}
+		inner = `[{"name": "a", "description": "b", "agent": {"id": "a", "version": "1", "instructions": "x"}` + below + `}]`
+	}
+	return inner
 }

@@ -241,7 +241,7 @@ type CompactionData struct {
 	TokensBefore int64  `json:"tokensBefore"`
 	TokensAfter  int64  `json:"tokensAfter"`
 	// Messages counts the messages that were replaced.
-	Messages   int     `json:"messages"`
+	Messages   int64   `json:"messages"`
 	DurationMS float64 `json:"durationMs"`
 }
 

@@ -50,6 +50,21 @@ func (*UsageData) EventType() EventType { return EventUsage }
 // EventType returns EventSpan.
 func (*SpanData) EventType() EventType { return EventSpan }
 
+// EventType returns EventSuspended.
+func (*SuspendedData) EventType() EventType { return EventSuspended }
+
+// EventType returns EventResumed.
+func (*ResumedData) EventType() EventType { return EventResumed }
+
+// EventType returns EventCompaction.
+func (*CompactionData) EventType() EventType { return EventCompaction }
+
+// EventType returns EventStepRecorded.
+func (*StepRecordedData) EventType() EventType { return EventStepRecorded }
+
+// EventType returns EventMemoryUpdated.
+func (*MemoryUpdatedData) EventType() EventType { return EventMemoryUpdated }
+
 // EventType returns EventCompleted.
 func (*CompletedData) EventType() EventType { return EventCompleted }
 
@@ -81,6 +96,16 @@ func newPayload(t EventType) EventPayload {
 		return new(UsageData)
 	case EventSpan:
 		return new(SpanData)
+	case EventSuspended:
+		return new(SuspendedData)
+	case EventResumed:
+		return new(ResumedData)
+	case EventCompaction:
+		return new(CompactionData)
+	case EventStepRecorded:
+		return new(StepRecordedData)
+	case EventMemoryUpdated:
+		return new(MemoryUpdatedData)
 	case EventCompleted:
 		return new(CompletedData)
 	case EventFailed:

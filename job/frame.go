@@ -148,6 +148,8 @@ type CallStartedFrame struct {
 	Tool         string `json:"tool"`
 	Version      string `json:"version,omitempty"`
 	Effect       string `json:"effect,omitempty"`
+	// Group is how many calls, this one counted, run at the same time from here on.
+	Group int `json:"group"`
 	// Arguments are those that the tool gets, after coercion.
 	Arguments json.RawMessage `json:"arguments"`
 	// Code and Reason are those of a call that does not run.
@@ -165,12 +167,14 @@ type CallFinishedFrame struct {
 	Text         string `json:"text"`
 	IsError      bool   `json:"isError,omitempty"`
 	// Interrupted says that an attempt ended while the call ran, so that nobody knows whether it had its effect.
-	Interrupted bool         `json:"interrupted,omitempty"`
-	Summary     string       `json:"summary,omitempty"`
-	Images      []llm.Image  `json:"images,omitempty"`
-	Outputs     []OutputFile `json:"outputs,omitempty"`
-	Reads       []ReadRange  `json:"reads,omitempty"`
-	DurationMS  int64        `json:"durationMs"`
+	Interrupted bool `json:"interrupted,omitempty"`
+	// Code is why a check of the answer, whose call is "check.<turn>", did not let it pass.
+	Code       string       `json:"code,omitempty"`
+	Summary    string       `json:"summary,omitempty"`
+	Images     []llm.Image  `json:"images,omitempty"`
+	Outputs    []OutputFile `json:"outputs,omitempty"`
+	Reads      []ReadRange  `json:"reads,omitempty"`
+	DurationMS int64        `json:"durationMs"`
 }
 
 // OutputFile is a file that a call wrote, relative to the output directory.
@@ -233,3 +237,18 @@ type OutcomeFrame struct {
 	Failed    *FailedData    `json:"failed,omitempty"`
 	Usage     TotalUsage     `json:"usage"`
 }
+
+// CallIdentity is what a decision about a call covers.
+type CallIdentity struct {
+	Run          string          `json:"run"`
+	CallID       string          `json:"callId"`
+	AgentID      string          `json:"agentId"`
+	AgentVersion string          `json:"agentVersion"`
+	Tool         string          `json:"tool"`
+	ToolVersion  string          `json:"toolVersion"`
+	Arguments    json.RawMessage `json:"arguments"`
+}
+
+// Hash returns the SHA-256, in hex, of the identity in the canonical form of RFC 8785: the hash of a Wait and of the
+// Decision about it.
+func (c *CallIdentity) Hash() string { return digest(c) }

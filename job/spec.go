@@ -235,23 +235,58 @@ type Check struct {
 	Tool string `json:"tool"`
 }
 
-// ToolErrors bounds how often failed calls go back to the model.
+// ToolErrors bounds how often failed calls go back to the model: a failure beyond that ends the job. Without it they always
+// go back.
 type ToolErrors struct {
-	MaxRetries int64    `json:"maxRetries"`
-	RetryOn    []string `json:"retryOn"`
+	// MaxRetries is how many failures of the kinds in RetryOn go back in one job, 0 to 10.
+	MaxRetries int64 `json:"maxRetries"`
+	// RetryOn lists the kinds that may go back: "invalid-arguments", "unknown-tool", "tool-error".
+	RetryOn []string `json:"retryOn"`
 }
 
-// Approvals says which tools need a decision before they run, by tool name: "never", "first-use" or "always".
+// ToolErrorFailed is the kind of a call that ran and failed, or was blocked. The two other kinds are the codes of calls
+// that could not run.
+const ToolErrorFailed = "tool-error"
+
+// Approvals says which tools need a decision before they run, by tool name. A tool that is not named needs none.
 type Approvals struct {
 	Tools map[string]string `json:"tools"`
 }
 
+// When a tool needs a decision.
+const (
+	ApproveNever = "never"
+	// ApproveFirstUse asks until a call of the tool has been approved in this job.
+	ApproveFirstUse = "first-use"
+	ApproveAlways   = "always"
+)
+
+// Any reports whether any tool may need a decision. It may be called on nil.
+func (a *Approvals) Any() bool {
+	if a == nil {
+		return false
+	}
+	for _, when := range a.Tools {
+		if when != ApproveNever {
+			return true
+		}
+	}
+	return false
+}
+
 // Loop chooses the loop strategy.
 type Loop struct {
-	// Kind is "transcript" (the default) or "working-memory".
+	// Kind is LoopTranscript (the default) or LoopWorkingMemory.
 	Kind   string  `json:"kind"`
 	Writer *Writer `json:"writer,omitempty"`
 }
+
+// The kinds of loops.
+const (
+	LoopTranscript = "transcript"
+	// LoopWorkingMemory makes one call a step and keeps a document instead of the transcript.
+	LoopWorkingMemory = "working-memory"
+)
 
 // Writer configures the writer of the working-memory loop.
 type Writer struct {
@@ -259,14 +294,31 @@ type Writer struct {
 	MaxTokens *int64    `json:"maxTokens,omitempty"`
 }
 
-// Subagent is an agent that the job's agent may call like a tool.
+// Subagent is an agent that the job's agent may call like a tool, with an objective. It has a dialog of its own and shares
+// the model, the providers, the MCP servers, the host and the workspace of its parent; the money it spends is its parent's.
 type Subagent struct {
-	Name        string     `json:"name"`
+	// Name is the name of the tool; it is offered whatever Tools says.
+	Name string `json:"name"`
+	// Description tells the parent what the subagent is for.
 	Description string     `json:"description"`
 	Agent       Definition `json:"agent"`
 	Loop        *Loop      `json:"loop,omitempty"`
-	Limits      *Limits    `json:"limits,omitempty"`
+	// Limits are for one call; those of the job hold as well. Absent MaxTurns means DefaultSubagentTurns.
+	Limits *SubagentLimits `json:"limits,omitempty"`
+	// Subagents are those that the subagent may call itself; MaxSubagentDepth bounds the depth.
+	Subagents []Subagent `json:"subagents,omitempty"`
 }
+
+const (
+	// DefaultSubagentTurns bounds a subagent whose limits do not.
+	DefaultSubagentTurns = 6
+	// MaxSubagentDepth is how deep rosters may be nested, MaxSubagents how many entries one may have.
+	MaxSubagentDepth = 3
+	MaxSubagents     = 32
+)
+
+// SubagentLimits are Limits of which none is required.
+type SubagentLimits Limits
 
 // HostTool is a tool lent by the caller.
 type HostTool struct {
@@ -298,11 +350,20 @@ type Resume struct {
 type Decision struct {
 	WaitID string `json:"waitId"`
 	Hash   string `json:"hash"`
-	// Verdict is "approve", "reject" or "withdraw".
-	Verdict   string          `json:"verdict"`
+	// Verdict is one of the three below.
+	Verdict string `json:"verdict"`
+	// Arguments replace those of an approved call.
 	Arguments json.RawMessage `json:"arguments,omitempty"`
-	Rationale string          `json:"rationale,omitempty"`
+	// Rationale is told to the model of a rejected call.
+	Rationale string `json:"rationale,omitempty"`
 }
+
+// The verdicts about a call that waits. A rejected call is answered as such; withdrawing one ends the job as aborted.
+const (
+	VerdictApprove  = "approve"
+	VerdictReject   = "reject"
+	VerdictWithdraw = "withdraw"
+)
 
 // The API families that a ProviderConfig can name.
 const (

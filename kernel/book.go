@@ -2,49 +2,42 @@ package kernel
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/hozo-run/hozo/job"
 	"github.com/hozo-run/hozo/llm"
 )
 
-// addPrompt counts bytes that the next request will carry and no provider has counted yet.
-func (l *ledger) addPrompt(bytes int) { l.prompt += llm.EstimateTokens(bytes) }
-
-// request is what the clock and the stream know of a request.
-type request struct {
-	start time.Time
-	took  time.Duration
-	// received counts the bytes of all deltas.
-	received int
-}
-
 // book enters one request into the ledger and reports it. A response that was cut, or whose provider does not count, is
 // estimated from what was sent and received and marked so. A request that failed before anything arrived costs nothing;
 // it is reported all the same, so that whoever reads the events can count requests.
-func (r *run) book(turn, try int64, response llm.Response, made request, f *fault) {
+func (t *thread) book(ex *exchange, try int64, m *made) {
+	r, response := t.run, &m.response
 	usage, estimated := response.Usage, false
-	if !response.UsageReported && (f == nil || made.received > 0) {
-		usage = llm.Usage{Input: r.ledger.prompt, Output: llm.EstimateTokens(made.received)}
+	if !response.UsageReported && (m.fault == nil || m.received > 0) {
+		usage = llm.Usage{Input: ex.gauge.prompt, Output: llm.EstimateTokens(m.received)}
 		estimated = true
 	}
-	cost := r.ledger.add(usage, response.Billed)
-	if f == nil {
-		r.ledger.prompt = usage.Total()
+	window := int64(0)
+	if ex.gauge == &t.gauge {
+		window = ex.gauge.window
+	}
+	cost := t.ledger.add(usage, ex.model.Price, response.Billed, window)
+	if m.fault == nil {
+		ex.gauge.prompt = usage.Total()
 	}
 	if estimated && !r.estimated {
 		r.estimated = true
 		r.emit(&job.Notice{Code: "usage-estimated", Message: "the provider did not report the usage of a request: it is estimated from the bytes sent and received"})
 	}
 	class := ""
-	if f != nil {
-		class = f.class
+	if m.fault != nil {
+		class = m.fault.class
 	}
-	r.emit(&job.UsageData{
-		Call: job.CallUsage{ID: fmt.Sprintf("%d.%d", turn, try), Purpose: llm.PurposeTurn, Model: r.spec.Model.ID,
-			ServedModel: r.redact(cut(response.ServedModel, 200)), Tokens: usage, CostMicroUSD: cost, PrefixHash: r.plan.dialog.PrefixHash(),
-			Estimated: estimated, StartUnixNano: made.start.UnixNano(), DurationMS: milliseconds(made.took), Stop: response.Stop,
+	t.emit(&job.UsageData{
+		Call: job.CallUsage{ID: t.callID(fmt.Sprintf("%s.%d", ex.label, try)), Purpose: ex.purpose, Model: ex.model.ID,
+			ServedModel: r.redact(cut(response.ServedModel, 200)), Tokens: usage, CostMicroUSD: cost, PrefixHash: ex.dialog.PrefixHash(),
+			Estimated: estimated, StartUnixNano: m.start.UnixNano(), DurationMS: milliseconds(m.took), Stop: response.Stop,
 			Error: class},
-		Total: r.ledger.total,
+		Total: t.ledger.root().total,
 	})
 }

@@ -29,6 +29,7 @@ const (
 	codeUnknownTool      = "unknown-tool"
 	codeInvalidArguments = "invalid-arguments"
 	codeBlocked          = "blocked"
+	codeRejected         = "rejected"
 	codeNotRun           = "not-run"
 )
 
@@ -36,72 +37,114 @@ const (
 // same door as those that succeed: announced once, answered once.
 type call struct {
 	*llm.ToolCall
-	turn int64
+	thread *thread
+	turn   int64
 	// parent is the call in whose name this one was made, nil for a call of the model.
-	parent    *call
-	tool      *tool.Tool
+	parent *call
+	tool   *tool.Tool
+	// agent is the subagent that the call is for, nil if the tool is none.
+	agent     *agent
 	arguments json.RawMessage
 	// code and reason are set for a call that must not run.
 	code, reason string
-	span         *span
+	// recalled says that an earlier attempt has recorded the start of the call, and before what its file was then.
+	recalled bool
+	before   string
+	// started says that the call is under way, again that it may be although an earlier attempt began it.
+	started, again bool
+	// decided says that nobody has to be asked about the call any more.
+	decided bool
+	span    *span
 	// inner is the span of the tool's own work, nil if it has none.
 	inner *span
 	start time.Time
 	// finished takes the result of the tool once; result is what was taken.
 	finished chan tool.Result
 	result   tool.Result
+	// interrupted says that nobody knows whether the call had its effect.
+	interrupted bool
 	// nested counts the calls made in the name of this one.
 	nested atomic.Int64
 }
 
-// parentID returns the id of the parent, "" for none.
+// parentID returns the id of the call that this one happened in, "" for none.
 func (c *call) parentID() string {
 	if c.parent == nil {
-		return ""
+		return c.thread.id
 	}
 	return c.parent.ID
 }
 
 // batch runs the calls of one response and returns the message with their results, in the model's order. Neighbouring
-// calls that only read run at the same time; any other call runs alone.
-func (r *run) batch(turn int64, wished []*llm.ToolCall, parent *span) (llm.Message, *stop) {
+// calls that only read run at the same time; any other call runs alone. After a stop that leaves the job open there are no
+// results.
+func (t *thread) batch(wished []*llm.ToolCall, parent *span) (llm.Message, *stop) {
 	calls := make([]*call, len(wished))
 	for i, c := range wished {
-		calls[i] = r.prepare(turn, c)
+		calls[i] = t.prepare(c)
 	}
 	results := llm.Message{Role: llm.RoleTool, Parts: make([]llm.Part, 0, len(calls))}
 	var stopped *stop
 	for len(calls) > 0 {
-		n := together(calls)
 		if stopped == nil {
-			stopped = r.ended()
-		}
-		for _, c := range calls[:n] {
-			if stopped != nil && c.code == "" {
-				c.refuse(codeNotRun, "not run: the job ended first")
+			if stopped = t.rest(); stopped == nil {
+				stopped = t.decide(calls)
 			}
-			r.announce(c, parent)
 		}
-		r.launch(calls[:n])
-		for _, c := range calls[:n] {
-			c.result = r.await(c)
-			results.Parts = append(results.Parts, r.settle(c))
-			if looping := r.repeats.add(c.Name, c.arguments, c.result.Text); looping != nil && stopped == nil {
-				stopped = looping
-			}
+		n := t.together(calls)
+		if left := t.group(calls[:n], parent, &stopped, &results); left != nil {
+			return results, left
 		}
 		calls = calls[n:]
 	}
 	if stopped == nil {
-		stopped = r.ended()
+		stopped = t.ended()
 	}
 	return results, stopped
 }
 
-// together returns how many of the next calls may run at the same time.
-func together(calls []*call) int {
+// group runs calls that may run at the same time and adds their results. stopped is why they, and those after them, do not
+// run, nil if they do. It returns a stop after which nothing more can be answered.
+func (t *thread) group(calls []*call, parent *span, stopped **stop, results *llm.Message) *stop {
+	if *stopped != nil && (*stopped).leaves() {
+		return *stopped
+	}
+	for i, c := range calls {
+		if *stopped != nil && c.code == "" {
+			c.refuse(codeNotRun, "not run: the job ended first")
+		}
+		if left := t.recordStart(c, len(calls)-i); left != nil {
+			return left
+		}
+		t.announce(c, parent)
+	}
+	if left := t.launch(calls); left != nil {
+		return left
+	}
+	for _, c := range calls {
+		if left := t.conclude(c); left != nil {
+			return left
+		}
+		results.Parts = append(results.Parts, t.settle(c))
+		looping := t.repeats.add(c.Name, c.arguments, c.result.Text)
+		if looping == nil {
+			looping = t.countFault(c)
+		}
+		if looping != nil && *stopped == nil {
+			*stopped = looping
+		}
+	}
+	return nil
+}
+
+// together returns how many of the next calls may run at the same time: as many as did, where that is recorded.
+func (t *thread) together(calls []*call) int {
+	var recorded job.CallStartedFrame
+	if t.run.record.peek(job.FrameCallStarted, &recorded) && recorded.Group > 0 {
+		return min(recorded.Group, len(calls))
+	}
 	for n, c := range calls {
-		if c.code == "" && c.tool.Effect != tool.EffectRead {
+		if c.code == "" && (c.tool.Effect != tool.EffectRead || n > 0 && c.waits()) {
 			return max(n, 1)
 		}
 	}
@@ -109,29 +152,29 @@ func together(calls []*call) int {
 }
 
 // prepare decides whether a call may run and with which arguments.
-func (r *run) prepare(turn int64, wish *llm.ToolCall) *call {
-	c := &call{ToolCall: wish, turn: turn, arguments: wish.Arguments, finished: make(chan tool.Result, 1)}
-	c.tool = r.plan.tools.Find(wish.Name)
+func (t *thread) prepare(wish *llm.ToolCall) *call {
+	c := &call{ToolCall: wish, thread: t, turn: t.turn, arguments: wish.Arguments, finished: make(chan tool.Result, 1)}
+	c.tool, c.agent = t.agent.tools.Find(wish.Name), t.agent.find(wish.Name)
 	switch {
 	case c.tool == nil:
-		c.refuse(codeUnknownTool, r.unknownTool(wish.Name))
+		c.refuse(codeUnknownTool, t.unknownTool(wish.Name))
 	case wish.ArgumentsError != "":
 		c.refuse(codeInvalidArguments, "the arguments are not a JSON object: "+wish.ArgumentsError+". Send the call again with valid JSON.")
 	default:
-		r.prepareArguments(c)
+		t.prepareArguments(c)
 	}
 	return c
 }
 
 // prepareArguments coerces and validates the arguments of a call and holds its command against the deny patterns.
-func (r *run) prepareArguments(c *call) {
+func (t *thread) prepareArguments(c *call) {
 	arguments, err := c.tool.PrepareArguments(c.arguments)
 	if err != nil {
 		c.refuse(codeInvalidArguments, fmt.Sprintf("the arguments do not fit the tool %s:\n%v", c.Name, err))
 		return
 	}
 	c.arguments = arguments
-	if pattern := r.plan.denials.Blocks(c.tool, arguments); pattern != "" {
+	if pattern := t.agent.denials.Blocks(c.tool, arguments); pattern != "" {
 		c.refuse(codeBlocked, fmt.Sprintf("blocked: the command matches the deny pattern %q of this agent", pattern))
 		return
 	}
@@ -142,52 +185,72 @@ func (r *run) prepareArguments(c *call) {
 	}
 }
 
-func (r *run) unknownTool(name string) string {
-	if r.plan.tools.Len() == 0 {
+func (t *thread) unknownTool(name string) string {
+	if t.agent.tools.Len() == 0 {
 		return fmt.Sprintf("there is no tool %q: this agent has no tools", cut(name, 100))
 	}
-	return fmt.Sprintf("there is no tool %q; the tools are: %s", cut(name, 100), strings.Join(r.plan.tools.Names(), ", "))
+	return fmt.Sprintf("there is no tool %q; the tools are: %s", cut(name, 100), strings.Join(t.agent.tools.Names(), ", "))
 }
 
 func (c *call) refuse(code, reason string) { c.code, c.reason = code, reason }
 
-func (r *run) announce(c *call, parent *span) {
+func (t *thread) announce(c *call, parent *span) {
 	c.start = time.Now()
-	c.span = r.startSpan(parent, job.SpanTool, map[string]any{"callId": c.ID, "allowed": c.code == ""})
+	c.span = t.run.startSpan(parent, job.SpanTool, map[string]any{"callId": c.ID, "allowed": c.code == ""})
 	if c.tool != nil {
 		c.span.attributes["tool"] = c.tool.Name
 	}
-	r.emitIn(c.parentID(), &job.ToolCallData{CallID: c.ID, Turn: c.turn, Tool: c.Name, Input: shownInput(c.arguments), Allowed: c.code == "",
+	t.run.emitIn(c.parentID(), &job.ToolCallData{CallID: c.ID, Turn: c.turn, Tool: c.Name, Input: shownInput(c.arguments), Allowed: c.code == "",
 		Code: c.code, Reason: c.reason})
 }
 
-// launch starts the calls of a group, at most maxParallel at a time.
-func (r *run) launch(calls []*call) {
+// launch starts the calls of a group, at most maxParallel at a time. While earlier frames are left, each call waits for
+// its turn in conclude.
+func (t *thread) launch(calls []*call) *stop {
+	if t.run.record.replaying() {
+		return nil
+	}
+	for _, c := range calls {
+		if c.code == "" && c.tool.Effect != tool.EffectRead {
+			if failed := t.run.record.settle(); failed != nil {
+				return failed
+			}
+		}
+	}
 	slots := make(chan struct{}, maxParallel)
 	for _, c := range calls {
-		if c.code != "" {
-			c.finished <- tool.Result{IsError: true, Text: c.reason}
-			continue
+		if c.agent == nil && !c.recalled {
+			t.start(c, slots)
 		}
-		go func() {
-			select {
-			case slots <- struct{}{}:
-				defer func() { <-slots }()
-				c.finished <- r.protected(r.ctx, c)
-			case <-r.ctx.Done():
-				c.finished <- tool.Errorf("not run: the job ended first")
-			}
-		}()
 	}
+	return nil
+}
+
+// start begins the work of one call.
+func (t *thread) start(c *call, slots chan struct{}) {
+	c.started = true
+	if c.code != "" {
+		c.finished <- tool.Result{IsError: true, Text: c.reason}
+		return
+	}
+	go func() {
+		select {
+		case slots <- struct{}{}:
+			defer func() { <-slots }()
+			c.finished <- t.protected(t.ctx, c)
+		case <-t.ctx.Done():
+			c.finished <- tool.Errorf("not run: the job ended first")
+		}
+	}()
 }
 
 // await returns the result of a call. A tool that does not return after the end of the job is left behind, so that the
 // job can end in time.
-func (r *run) await(c *call) tool.Result {
+func (t *thread) await(c *call) tool.Result {
 	select {
 	case result := <-c.finished:
 		return result
-	case <-r.ctx.Done():
+	case <-t.ctx.Done():
 	}
 	timer := time.NewTimer(grace)
 	defer timer.Stop()
@@ -200,38 +263,38 @@ func (r *run) await(c *call) tool.Result {
 }
 
 // protected turns a panic of a tool into a failed call.
-func (r *run) protected(ctx context.Context, c *call) (result tool.Result) {
+func (t *thread) protected(ctx context.Context, c *call) (result tool.Result) {
 	defer func() {
 		if fault := recover(); fault != nil {
-			r.emit(&job.Notice{Code: "tool-panic", Message: fmt.Sprintf("the tool %s failed inside: %v", c.tool.Name, fault)})
+			t.run.emit(&job.Notice{Code: "tool-panic", Message: fmt.Sprintf("the tool %s failed inside: %v", c.tool.Name, fault)})
 			result = tool.Errorf("the tool failed inside; calling it again in the same way will not help")
 		}
 	}()
 	if c.tool.Span != "" {
-		inner := r.startSpan(c.span, c.tool.Span, map[string]any{"callId": c.ID, "tool": c.tool.Name})
+		inner := t.run.startSpan(c.span, c.tool.Span, map[string]any{"callId": c.ID, "tool": c.tool.Name})
 		c.inner = inner
 		defer func() { inner.end(!result.IsError, map[string]any{"nestedCalls": c.nested.Load()}) }()
 	}
-	return c.tool.Run(job.WithCall(ctx, c.ID), r.env(c), c.arguments)
+	return c.tool.Run(job.WithCall(ctx, c.ID), t.env(c), c.arguments)
 }
 
 // env is what a call is lent.
-func (r *run) env(c *call) *tool.Env {
-	env := &tool.Env{Workspace: r.plan.workspace, Images: r.plan.model.Images, CallID: c.ID, Processes: r.processes}
+func (t *thread) env(c *call) *tool.Env {
+	env := &tool.Env{Workspace: t.run.plan.workspace, Images: t.agent.model.Images, CallID: c.ID, Processes: t.run.processes}
 	if c.tool.Describe != nil {
-		env.Callees = r.plan.tools.Scripted()
+		env.Callees = t.agent.tools.Scripted()
 		env.Nested = func(ctx context.Context, name string, arguments json.RawMessage) tool.Result {
-			return r.callNested(ctx, c, name, arguments)
+			return t.callNested(ctx, c, name, arguments)
 		}
 	}
 	return env
 }
 
 // settle reports the end of a call of the model and returns its part of the tool message.
-func (r *run) settle(c *call) llm.Part {
-	r.report(c)
+func (t *thread) settle(c *call) llm.Part {
+	t.report(c)
 	for _, o := range c.result.Outputs {
-		r.outputs[o.Path] = true
+		t.run.outputs[o.Path] = true
 	}
 	content := []llm.Part{llm.TextPart(c.result.Text)}
 	for i := range c.result.Images {
@@ -241,8 +304,8 @@ func (r *run) settle(c *call) llm.Part {
 		Content: content, IsError: c.result.IsError}}
 }
 
-// report shapes the text of a result, emits what came of the call and settles its span.
-func (r *run) report(c *call) {
+// shape makes the text of a result one that every model takes.
+func (c *call) shape() {
 	text := strings.ToValidUTF8(c.result.Text, "\uFFFD")
 	if len(text) > maxResultBytes {
 		text = cut(text, maxResultBytes) + fmt.Sprintf("\n\n[cut at %d of %d bytes]", maxResultBytes, len(text))
@@ -251,9 +314,14 @@ func (r *run) report(c *call) {
 		text = "(no output)"
 	}
 	c.result.Text = text
+}
+
+// report emits what came of the call and settles its span.
+func (t *thread) report(c *call) {
+	r, text := t.run, c.result.Text
 	success := !c.result.IsError
 	// What a guarded tool answers comes from where its arguments go: to send it there again gives nothing away.
-	if c.code == "" && c.tool.Guard == nil {
+	if c.code == "" && c.tool != nil && c.tool.Guard == nil {
 		r.observe(text)
 	}
 	r.emitIn(c.parentID(), &job.ToolResultData{CallID: c.ID, Tool: c.Name, Success: success, Summary: c.summary(),

@@ -16,8 +16,10 @@ type emitter struct {
 	discard     chan struct{}
 	discardOnce sync.Once
 
-	mu    sync.Mutex
-	seq   int64
+	mu  sync.Mutex
+	seq int64
+	// muted drops what is emitted: an earlier attempt has reported it.
+	muted bool
 	ended bool
 }
 
@@ -33,7 +35,7 @@ func (e *emitter) emit(data job.EventPayload) { e.emitIn("", data) }
 func (e *emitter) emitIn(parentCallID string, data job.EventPayload) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.ended { // a tool that was left behind has nothing to report any more
+	if e.muted || e.ended { // a tool that was left behind has nothing to report any more
 		return
 	}
 	e.seq++
@@ -42,6 +44,27 @@ func (e *emitter) emitIn(parentCallID string, data job.EventPayload) {
 	case <-e.discard:
 	case e.events <- event:
 	}
+}
+
+// last is the number of the last event.
+func (e *emitter) last() int64 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.seq
+}
+
+// mute drops what is emitted from now on, until unmute.
+func (e *emitter) mute() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.muted = true
+}
+
+// unmute goes on with the event after seq.
+func (e *emitter) unmute(seq int64) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.muted, e.seq = false, seq
 }
 
 // end closes the stream; what is emitted afterwards is dropped.
@@ -60,7 +83,7 @@ const (
 // deltas joins the pieces of a response's text into few events: the first at once, then one per deltaInterval or
 // deltaBytes.
 type deltas struct {
-	emitter   *emitter
+	thread    *thread
 	turn, try int64
 
 	mu      sync.Mutex
@@ -107,7 +130,7 @@ func (d *deltas) flush(now time.Time) {
 	d.emitted = true
 	text := string(d.buffer)
 	d.buffer = d.buffer[:0]
-	d.emitter.emit(&job.MessageDeltaData{Turn: d.turn, Try: d.try, Text: text})
+	d.thread.emit(&job.MessageDeltaData{Turn: d.turn, Try: d.try, Text: text})
 }
 
 // close emits what is left and reports whether anything was emitted. Nothing is emitted afterwards.

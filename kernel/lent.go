@@ -2,6 +2,8 @@ package kernel
 
 import (
 	"context"
+	"slices"
+	"strings"
 
 	"github.com/hozo-run/hozo/job"
 	"github.com/hozo-run/hozo/llm"
@@ -81,14 +83,25 @@ func (rt *Runtime) claims(spec *job.Spec) func(name string) bool {
 }
 
 // checkLenders reports the problems of every lender, and fields that no lender serves.
-func (rt *Runtime) checkLenders(spec *job.Spec, ports job.Ports, problems *problem.List) {
+func (rt *Runtime) checkLenders(root *agent, ports job.Ports, problems *problem.List) {
 	served := map[string]bool{}
 	for _, l := range rt.config.Lenders {
 		for _, field := range l.Fields() {
 			served[field] = true
 		}
-		*problems = append(*problems, l.Check(spec, ports, rt.config.Tools.Names())...)
+		root.each(func(a *agent) {
+			for _, p := range l.Check(a.spec, ports, rt.config.Tools.Names()) {
+				switch {
+				case a == root:
+					*problems = append(*problems, p)
+				case strings.HasPrefix(p.Pointer, "/agent/"): // the rest is the job's and has been reported
+					p.Pointer = a.pointer + p.Pointer
+					*problems = append(*problems, p)
+				}
+			}
+		})
 	}
+	spec := root.spec
 	for _, field := range []struct {
 		name string
 		set  bool
@@ -104,14 +117,35 @@ func (rt *Runtime) checkLenders(spec *job.Spec, ports job.Ports, problems *probl
 	}
 }
 
-// borrows reports whether the spec needs a lender.
-func (rt *Runtime) borrows(spec *job.Spec) bool {
-	for _, l := range rt.config.Lenders {
-		if l.Needed(spec) {
-			return true
-		}
+// borrower returns the spec that a lender connects for: the job's, with the tools that any of its agents names.
+func borrower(root *agent) *job.Spec {
+	if len(root.subagents) == 0 {
+		return root.spec
 	}
-	return false
+	spec := *root.spec
+	spec.Agent.Tools = []string{}
+	root.each(func(a *agent) {
+		for _, name := range a.spec.Agent.Tools {
+			if !slices.Contains(spec.Agent.Tools, name) {
+				spec.Agent.Tools = append(spec.Agent.Tools, name)
+			}
+		}
+	})
+	return &spec
+}
+
+// names reports whether an allowlist names a lent tool, by itself or by the beginning of its name before a star.
+func names(allow []string, tool string) bool {
+	return slices.ContainsFunc(allow, func(entry string) bool {
+		prefix, all := strings.CutSuffix(entry, "*")
+		return entry == tool || all && strings.HasPrefix(tool, prefix)
+	})
+}
+
+// borrows reports whether an agent of the job needs a lender.
+func (rt *Runtime) borrows(root *agent) bool {
+	spec := borrower(root)
+	return slices.ContainsFunc(rt.config.Lenders, func(l Lender) bool { return l.Needed(spec) })
 }
 
 // lentPrompt joins what the lenders add to the shared part of the system prompt.
@@ -125,31 +159,48 @@ func (rt *Runtime) lentPrompt(spec *job.Spec) string {
 	return text
 }
 
-// borrow connects to every lender that the spec needs and adds their tools.
+// borrow connects to every lender that an agent of the job needs and adds their tools.
 func (r *run) borrow() *stop {
+	spec := borrower(r.plan.agent)
 	for _, l := range r.rt.config.Lenders {
-		if !l.Needed(r.spec) {
+		if !l.Needed(spec) {
 			continue
 		}
-		lent, notices, err := l.Connect(r.ctx, Loan{JobID: r.jobID, Spec: r.spec, Ports: r.ports, Notify: func(n job.Notice) { r.emit(&n) }})
+		lent, notices, err := l.Connect(r.ctx, Loan{JobID: r.jobID, Spec: spec, Ports: r.ports, Notify: func(n job.Notice) { r.emit(&n) }})
 		r.plan.notices = append(r.plan.notices, notices...)
 		if lent != nil {
 			r.lent = append(r.lent, lent)
 		}
-		if ended := r.ended(); ended != nil {
-			return ended
+		if r.ctx.Err() != nil {
+			return causeOf(r.ctx)
 		}
 		if err != nil {
 			return stopf(job.ReasonError, job.CodeToolsUnavailable, "%v", err)
 		}
-		tools, err := r.plan.tools.With(lent.Tools()...)
-		if err != nil {
+		if err := r.hand(lent.Tools()); err != nil {
 			return stopf(job.ReasonError, job.CodeToolsUnavailable, "%v", err)
 		}
-		r.plan.tools = tools
 		r.attach(lent)
 	}
 	return nil
+}
+
+// hand gives each agent the lent tools that it names. What is lent to a job without subagents is what its agent names.
+func (r *run) hand(lent []tool.Tool) (err error) {
+	alone := len(r.plan.agent.subagents) == 0
+	r.plan.agent.each(func(a *agent) {
+		named := lent
+		if !alone {
+			named = slices.DeleteFunc(slices.Clone(lent), func(t tool.Tool) bool { return !names(a.spec.Agent.Tools, t.Name) })
+		}
+		set, fault := a.tools.With(named...)
+		if fault != nil {
+			err = fault
+			return
+		}
+		a.tools = set
+	})
+	return err
 }
 
 func (r *run) attach(lent Lent) {
@@ -199,21 +250,4 @@ func closePorts(ports job.Ports) {
 	if ports.Host != nil {
 		_ = ports.Host.Close() // the lender may have closed it; there is nobody to tell
 	}
-}
-
-// checkAnswer asks whether an answer may stand.
-func (r *run) checkAnswer(turn int64, answer string) *stop {
-	for _, j := range r.judges {
-		verdict := j.Judge(r.ctx, turn, answer)
-		switch {
-		case verdict == nil:
-			continue
-		case r.ended() != nil:
-			return r.ended()
-		case verdict.Failed:
-			return stopf(job.ReasonError, job.CodeAnswerCheckFailed, "the answer did not pass the check %q: %s", verdict.Check, verdict.Message)
-		}
-		return stopf(job.ReasonError, job.CodeCheckUnavailable, "the check %q could not be made: %s", verdict.Check, verdict.Message)
-	}
-	return nil
 }

@@ -1,80 +1,86 @@
 package kernel
 
 import (
+	"encoding/json"
 	"fmt"
 
 	"github.com/hozo-run/hozo/job"
 	"github.com/hozo-run/hozo/llm"
 )
 
-// loop runs turns until the model answers without asking for a tool, or until something stops the job. A response that
-// asks for tools is never the answer, whatever stop reason the provider gave.
-func (r *run) loop() (answer string, stopped *stop) {
-	for turn := int64(1); ; turn++ {
-		if limit := r.spec.Limits.MaxTurns; limit != nil && turn > *limit {
-			return "", stopf(job.ReasonMaxTurns, job.CodeMaxTurns, "stopped after the limit of %s", describeCount(int(*limit), "turn"))
+// endOfLoop is what a loop ends with.
+type endOfLoop struct {
+	answer string
+	// output is the typed answer.
+	output json.RawMessage
+}
+
+// loop runs the thread until its agent has answered, or until something stops it.
+func (t *thread) loop() (endOfLoop, *stop) { return t.transcript() }
+
+// transcript runs turns until the model answers without asking for a tool. A response that asks for tools is never the
+// answer, whatever stop reason the provider gave.
+func (t *thread) transcript() (endOfLoop, *stop) {
+	for t.turn = 1; ; t.turn++ {
+		if limit := t.agent.spec.Limits.MaxTurns; limit != nil && t.turn > *limit {
+			return endOfLoop{}, stopf(job.ReasonMaxTurns, job.CodeMaxTurns, "stopped after the limit of %s", describeCount(int(*limit), "turn"))
 		}
-		answer, answered, stopped := r.turn(turn)
+		end, answered, stopped := t.runTurn()
 		if stopped != nil || answered {
-			return answer, stopped
+			return end, stopped
 		}
 	}
 }
 
-// turn asks the model once and runs the tools it asks for.
-func (r *run) turn(turn int64) (answer string, answered bool, stopped *stop) {
-	sp := r.startSpan(r.root, job.SpanTurn, map[string]any{"turn": turn, "model": r.spec.Model.ID})
+// runTurn asks the model once and runs the tools it asks for.
+func (t *thread) runTurn() (end endOfLoop, answered bool, stopped *stop) {
+	sp := t.run.startSpan(t.around, job.SpanTurn, map[string]any{"turn": t.turn, "model": t.agent.spec.Model.ID})
 	var calls []*llm.ToolCall
 	defer func() { sp.end(stopped == nil, map[string]any{"calls": len(calls)}) }()
 
-	response, stopped := r.respond(turn, sp)
+	response, stopped := t.respond(t.own(), sp)
 	if stopped != nil {
-		return "", false, stopped
+		return endOfLoop{}, false, stopped
 	}
 	calls = response.Message.ToolCalls()
 	text := response.Message.Text()
-	final := len(calls) == 0
-	stopped = r.ledger.overspent()
-	if final && stopped == nil {
-		stopped = r.checkAnswer(turn, text)
+	if stopped = t.ledger.overspent(); stopped != nil || len(calls) > 0 {
+		t.release(text, false)
 	}
-	// With judges, the text of an answer that may not stand is in no event.
-	if stopped == nil || !final || len(r.judges) == 0 {
-		r.release(turn, text, final && stopped == nil)
+	if stopped != nil {
+		return endOfLoop{answer: text}, false, stopped
 	}
-	if stopped != nil || final {
-		return text, final, stopped
+	if len(calls) == 0 {
+		return t.answered(&response, text)
 	}
 	for i, c := range calls {
-		c.ID = fmt.Sprintf("%d.%d", turn, i)
+		c.ID = t.callID(fmt.Sprintf("%d.%d", t.turn, i))
 	}
-	results, stopped := r.batch(turn, calls, sp)
+	results, stopped := t.batch(calls, sp)
 	if stopped != nil {
-		return "", false, stopped
+		return endOfLoop{}, false, stopped
 	}
-	return "", false, r.append(response.Message, results)
+	return endOfLoop{}, false, t.append(true, response.Message, results)
+}
+
+// answered ends a turn without calls: with the answer, or with another turn if the answer does not fit.
+func (t *thread) answered(response *llm.Response, text string) (end endOfLoop, answered bool, stopped *stop) {
+	output, again, stopped := t.accept(response, text)
+	if again || stopped != nil {
+		t.held = nil // what may not stand is in no event
+		return endOfLoop{}, false, stopped
+	}
+	t.release(text, true)
+	return endOfLoop{answer: text, output: output}, true, nil
 }
 
 // release emits the text of a turn: what was held back of its deltas, then the whole.
-func (r *run) release(turn int64, text string, final bool) {
-	if r.held != nil {
-		r.held.release()
-		r.held = nil
+func (t *thread) release(text string, final bool) {
+	if t.held != nil {
+		t.held.release()
+		t.held = nil
 	}
 	if text != "" {
-		r.emit(&job.MessageData{Turn: turn, Text: text, Final: final})
+		t.emit(&job.MessageData{Turn: t.turn, Text: text, Final: final && t.call == nil})
 	}
-}
-
-// append adds a turn to the dialog.
-func (r *run) append(messages ...llm.Message) *stop {
-	for i, m := range messages {
-		if err := r.plan.dialog.Append(m); err != nil {
-			return stopf(job.ReasonError, job.CodeInternal, "the conversation cannot go on: %v", err)
-		}
-		if i > 0 { // the response itself was counted by the provider
-			r.ledger.addPrompt(messageBytes(m))
-		}
-	}
-	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -13,34 +14,48 @@ import (
 	"unicode/utf8"
 
 	"github.com/hozo-run/hozo/job"
-	"github.com/hozo-run/hozo/problem"
 )
 
 // run is one job being run; it is the job.Handle as well. Its goroutine owns every field below the line.
 type run struct {
 	*emitter
-	rt      *Runtime
-	spec    *job.Spec
-	plan    *plan
-	ctx     context.Context
-	cancel  context.CancelCauseFunc
-	caller  context.Context
-	ports   job.Ports
-	spans   spanIDs
-	read    atomic.Bool
-	done    chan struct{}
-	process processes
+	rt     *Runtime
+	spec   *job.Spec
+	plan   *plan
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	caller context.Context
+	// detaching ends when the attempt has to.
+	detaching context.Context
+	detach    context.CancelFunc
+	ports     job.Ports
+	spans     spanIDs
+	read      atomic.Bool
+	done      chan struct{}
+	process   processes
+	// limit is the clock of the job's time limit.
+	limit *time.Timer
 	// outcome is set before done is closed.
 	outcome job.Outcome
 	// ------
-	root    *span
-	ledger  ledger
-	repeats repeats
+	record record
+	// quiet says that the events are muted until speakUp.
+	quiet bool
+	// replay collects what a replay finds, nil for a job that runs.
+	replay *ReplayReport
+	root   *span
+	// top is the thread of the job's agent, nil before it begins.
+	top     *thread
 	outputs map[string]bool
-	lent    []Lent
-	judges  []Judge
-	// held is the text of the last response, which may be held back until a judge has seen it.
-	held *deltas
+	files   outFiles
+	// granted are the tools of which a call was approved, used the waits whose decision was taken.
+	granted, used map[string]bool
+	// told are the notices that an earlier attempt has reported.
+	told []job.Notice
+	// delegated counts the calls of subagents.
+	delegated int
+	lent      []Lent
+	judges    []Judge
 	// observers see what the job reads.
 	observers []Observer
 	// estimated says that the reader was told about estimated usage.
@@ -51,9 +66,10 @@ var _ job.Handle = (*run)(nil)
 
 func newRun(ctx context.Context, rt *Runtime, spec *job.Spec, p *plan) *run {
 	r := &run{emitter: newEmitter(p.id), rt: rt, spec: spec, plan: p, caller: ctx, done: make(chan struct{}),
-		outputs: make(map[string]bool)}
+		outputs: make(map[string]bool), files: outFiles{}, granted: make(map[string]bool), used: make(map[string]bool)}
 	r.ctx, r.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
-	r.ledger = ledger{price: p.model.Price, maxCost: spec.Limits.MaxCostUSD, window: p.model.ContextWindow}
+	r.detaching, r.detach = context.WithCancel(context.Background())
+	r.record.events = r.emitter
 	return r
 }
 
@@ -86,58 +102,64 @@ func (r *run) Abort(cause string) {
 // execute runs the job to its end. It is the job's goroutine.
 func (r *run) execute() {
 	unlink := context.AfterFunc(r.caller, func() { r.Abort(context.Cause(r.caller).Error()) })
-	limit := time.AfterFunc(seconds(r.spec.Limits.TimeoutSec), func() {
+	r.limit = time.AfterFunc(seconds(r.spec.Limits.TimeoutSec), func() {
 		r.cancel(stopf(job.ReasonTimeout, job.CodeTimeout, "stopped after the time limit of %g s", r.spec.Limits.TimeoutSec))
 	})
-	answer, stopped := r.guarded()
-	limit.Stop()
+	end, stopped := r.guarded()
+	r.limit.Stop()
 	unlink()
 	r.cancel(nil)
+	r.detach()
+	r.record.close()
 	r.giveBack()
 	if err := errors.Join(r.closeProcesses(), r.plan.workspace.Close()); err != nil {
 		r.emit(&job.Notice{Code: "clean-up", Message: "not everything could be cleaned up: " + err.Error()})
 	}
-	r.finish(answer, stopped)
+	r.finish(end, stopped)
 }
 
 // guarded runs the loop and turns a panic of it into the end of this job alone.
-func (r *run) guarded() (answer string, stopped *stop) {
+func (r *run) guarded() (end endOfLoop, stopped *stop) {
 	defer func() {
 		if fault := recover(); fault != nil {
 			stopped = stopf(job.ReasonError, job.CodeInternal, "internal fault: %v", fault)
 			stopped.details = map[string]any{"stack": string(debug.Stack())}
 		}
 	}()
-	prepared := r.prepareTools()
-	r.start()
-	if prepared != nil {
-		return "", prepared
+	if stopped := r.startRecord(); stopped != nil {
+		return endOfLoop{}, stopped
 	}
-	return r.loop()
+	borrowed := r.borrow()
+	if stopped := r.start(); stopped != nil {
+		return endOfLoop{}, stopped
+	}
+	if borrowed != nil {
+		return endOfLoop{}, borrowed
+	}
+	return r.work()
 }
 
-// prepareTools connects what the job borrows and opens the dialog if that had to wait for it.
-func (r *run) prepareTools() *stop {
-	if r.plan.dialog != nil {
-		return nil
+// work runs the agent of the job.
+func (r *run) work() (endOfLoop, *stop) {
+	agent := r.plan.agent
+	r.top = &thread{run: r, agent: agent, ctx: r.ctx, around: r.root, ledger: &ledger{maxCost: r.spec.Limits.MaxCostUSD}}
+	if stopped := r.top.openThread(r.plan.dialog); stopped != nil {
+		return endOfLoop{}, stopped
 	}
-	if stopped := r.borrow(); stopped != nil {
-		return stopped
+	if stopped := r.firstCheckpoint(); stopped != nil {
+		return endOfLoop{}, stopped
 	}
-	var problems problem.List
-	if r.rt.open(r.spec, r.plan, &problems); len(problems) > 0 {
-		return stopf(job.ReasonError, job.CodeProviderRefused, "%v", problems.Err("open the dialog"))
-	}
-	return nil
+	return r.top.loop()
 }
 
-func (r *run) start() {
-	spec, p := r.spec, r.plan
+// start reports the beginning of the job.
+func (r *run) start() *stop {
+	spec, a := r.spec, r.plan.agent
 	r.emit(&job.StartedData{
 		Runtime:    r.rt.config.Version,
 		Agent:      job.AgentTag{ID: spec.Agent.ID, Version: spec.Agent.Version},
-		Model:      job.ModelTag{Provider: spec.Model.Provider, ID: spec.Model.ID, Thinking: p.thinking, Simulated: p.model.Simulated},
-		Tools:      p.tools.Names(),
+		Model:      job.ModelTag{Provider: spec.Model.Provider, ID: spec.Model.ID, Thinking: a.thinking, Simulated: a.model.Simulated},
+		Tools:      a.tools.Names(),
 		Definition: spec.Agent.Digest(),
 		Spec:       spec.Digest(),
 		Metadata:   spec.Metadata,
@@ -145,14 +167,14 @@ func (r *run) start() {
 	for i := range spec.Notices {
 		r.emit(&spec.Notices[i])
 	}
-	for i := range p.notices {
-		r.emit(&p.notices[i])
+	for i := range r.plan.notices {
+		r.emit(&r.plan.notices[i])
 	}
 	r.root = r.startSpan(nil, job.SpanJob, map[string]any{
-		"agent": spec.Agent.ID, "agentVersion": spec.Agent.Version, "model": spec.Model.ID, "tools": p.tools.Len(),
+		"agent": spec.Agent.ID, "agentVersion": spec.Agent.Version, "model": spec.Model.ID, "tools": a.tools.Len(),
 	})
-	r.ledger.addPrompt(p.promptBytes)
 	r.observeSpec()
+	return r.recordSpec()
 }
 
 // ended returns the stop of a job that was aborted or ran out of time, nil for one that may go on.
@@ -171,37 +193,64 @@ func causeOf(ctx context.Context) *stop {
 	return stopf(job.ReasonAborted, job.CodeAborted, "aborted: %v", context.Cause(ctx))
 }
 
-// finish emits the end of the job and releases whoever waits for it.
-func (r *run) finish(answer string, stopped *stop) {
-	outputs := make([]string, 0, len(r.outputs))
-	for path := range r.outputs {
-		outputs = append(outputs, path)
+// finish emits the end of the job, or of the attempt, and releases whoever waits for it.
+func (r *run) finish(end endOfLoop, stopped *stop) {
+	total := job.TotalUsage{}
+	if r.top != nil {
+		total = r.top.ledger.total
 	}
-	slices.Sort(outputs)
+	outputs := slices.Sorted(maps.Keys(r.outputs))
+	if outputs == nil {
+		outputs = []string{}
+	}
+	r.speakUp()
 	if r.root != nil {
-		total := r.ledger.total
 		r.root.end(stopped == nil, map[string]any{"turns": total.Turns, "requests": total.Requests, "outputs": len(outputs),
 			"costMicroUsd": int64(total.CostMicroUSD)})
 	}
-	r.outcome.Usage = r.ledger.total
+	r.outcome.Usage = total
 	if stopped == nil {
-		done := &job.CompletedData{Summary: cut(answer, summaryBytes), Answer: answer, Outputs: outputs}
-		r.outcome.Completed = done
-		r.emit(done)
-	} else {
-		failed := &job.FailedData{Reason: stopped.reason, Code: stopped.code, Message: r.redact(stopped.message), Outputs: outputs}
-		if len(stopped.details) > 0 {
-			details, err := json.Marshal(stopped.details)
-			if err != nil {
-				details = []byte(`{}`)
-			}
-			failed.Details = json.RawMessage(r.redact(string(details)))
-		}
-		r.outcome.Failed = failed
-		r.emit(failed)
+		stopped = r.complete(&job.CompletedData{Summary: cut(end.answer, summaryBytes), Answer: end.answer, Output: end.output, Outputs: outputs})
+	}
+	switch {
+	case stopped == nil:
+		r.emit(r.outcome.Completed)
+	case stopped.suspended != nil:
+		r.outcome.Suspended = stopped.suspended
+		r.emit(stopped.suspended)
+	default:
+		r.fail(stopped, outputs)
+		r.emit(r.outcome.Failed)
 	}
 	r.end()
 	close(r.done)
+}
+
+// complete records a job that succeeded. It returns the stop of one whose end cannot be recorded.
+func (r *run) complete(data *job.CompletedData) *stop {
+	stopped := r.record.log(job.FrameOutcome, &job.OutcomeFrame{Completed: data, Usage: r.outcome.Usage})
+	if stopped == nil {
+		stopped = r.record.settle()
+	}
+	if stopped == nil {
+		r.outcome.Completed = data
+	}
+	return stopped
+}
+
+// fail records a job that did not succeed. Where even that fails, the reader of the events still hears of it.
+func (r *run) fail(stopped *stop, outputs []string) {
+	data := &job.FailedData{Reason: stopped.reason, Code: stopped.code, Message: r.redact(stopped.message), Outputs: outputs}
+	if details := stopped.encodedDetails(); details != nil {
+		data.Details = json.RawMessage(r.redact(string(details)))
+	}
+	r.outcome.Failed = data
+	if stopped.code == job.CodeJournalDiverged || r.record.log(job.FrameOutcome, &job.OutcomeFrame{Failed: data, Usage: r.outcome.Usage}) != nil {
+		return
+	}
+	if lost := r.record.settle(); lost != nil {
+		data.Message += "; " + lost.message
+	}
 }
 
 // summaryBytes bounds CompletedData.Summary.
@@ -222,7 +271,7 @@ func cut(text string, limit int) string {
 // line.
 func (r *run) redact(text string) string {
 	for _, p := range r.spec.Providers {
-		secrets := []string{p.APIKey}
+		secrets := p.Keys()
 		for _, value := range p.Headers {
 			secrets = append(secrets, value)
 		}
@@ -242,6 +291,3 @@ func describeCount(n int, noun string) string {
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
 }
-
-// Detach implements job.Handle.
-func (r *run) Detach() {}

@@ -247,7 +247,7 @@ func TestSmokeRunRefusesWhatItCannotHonour(t *testing.T) {
 	for name, c := range map[string]struct{ overlay, code, pointer string }{
 		"money limit without a price": {`{"model":{"provider":"q","id":"m"},"providers":{"q":{"api":"free-form","models":{}}},"limits":{"timeoutSec":1,"maxCostUsd":1}}`, "", "/providers/q/api"},
 		"API without adapter":         {`{"providers":{"q":{"api":"bedrock-converse"}},"model":{"provider":"q","id":"m"}}`, "unsupported", "/providers/q/api"},
-		"resume":                      {`{"resume":{"attempt":2,"nextSeq":9}}`, "unsupported", "/resume"},
+		"resume":                      {`{"resume":{"attempt":2,"nextSeq":9}}`, "journal-missing", "/resume"},
 		"shell":                       {`{"agent":{"id":"a","version":"1","instructions":"x","tools":["shell"]}}`, "unknown-tool", "/agent/tools/0"},
 		"out inside a readable root":  {`{}`, "", ""},
 	} {

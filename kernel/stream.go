@@ -5,7 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/hozo-run/hozo/job"
 	"github.com/hozo-run/hozo/llm"
 )
 
@@ -15,6 +14,7 @@ var errStalled = errors.New("the model made no progress")
 // stream watches one response as it arrives: it emits the text, and it cuts a response that stalls or floods.
 type stream struct {
 	deltas deltas
+	silent bool
 	flood  flood
 	// received counts the bytes of all deltas, to estimate the usage of a response that was cut.
 	received int
@@ -23,19 +23,13 @@ type stream struct {
 }
 
 // newStream starts the idle clock; progress of the model sets it back, and close stops it.
-func (r *run) newStream(turn, try int64, cancel context.CancelCauseFunc) *stream {
-	s := &stream{deltas: deltas{emitter: r.emitter, turn: turn, try: try, held: len(r.judges) > 0}, limit: r.idleTimeout()}
+func (t *thread) newStream(ex *exchange, try int64, cancel context.CancelCauseFunc) *stream {
+	s := &stream{silent: ex.silent, limit: t.idleTimeout(),
+		deltas: deltas{thread: t, turn: t.turn, try: try, held: t.call == nil && len(t.run.judges) > 0}}
 	if s.limit > 0 {
 		s.idle = time.AfterFunc(s.limit, func() { cancel(errStalled) })
 	}
 	return s
-}
-
-func (r *run) idleTimeout() time.Duration {
-	if limit := r.spec.Limits.IdleTimeoutSec; limit != nil {
-		return seconds(*limit)
-	}
-	return seconds(job.DefaultIdleTimeoutSec)
 }
 
 // sink implements llm.Sink.
@@ -47,7 +41,7 @@ func (s *stream) sink(d llm.Delta) error {
 	if stopped := s.flood.add(d); stopped != nil {
 		return stopped
 	}
-	if d.Kind == llm.DeltaText {
+	if d.Kind == llm.DeltaText && !s.silent {
 		s.deltas.add(d.Text)
 	}
 	return nil

@@ -22,6 +22,26 @@ const (
 	maxWait   = 60 * time.Second
 )
 
+// exchange is a request to a model that is made until it has a usable response.
+type exchange struct {
+	dialog  llm.Dialog
+	model   *llm.Model
+	purpose llm.Purpose
+	// label names the requests in events: with the number of the try behind it.
+	label string
+	gauge *gauge
+	// maxOutput is the longest answer to ask for, 0 for no bound.
+	maxOutput int64
+	// silent keeps the text out of the events: it is not what the agent says.
+	silent bool
+}
+
+// own is the exchange of a turn in the thread's own dialog.
+func (t *thread) own() *exchange {
+	return &exchange{dialog: t.dialog, model: &t.opening.Model, purpose: t.purpose(), label: fmt.Sprint(t.turn), gauge: &t.gauge,
+		maxOutput: t.agent.maxOutput}
+}
+
 // fault is why a try failed, and what the job ends with if it is not tried again.
 type fault struct {
 	end       *stop
@@ -32,65 +52,109 @@ type fault struct {
 	empty bool
 }
 
+// classDetached is the class of a request that was given up because the attempt had to end; it is made again later.
+const classDetached = "detached"
+
 // respond asks the model until it has a usable response. It retries what may pass by itself, within the limits of the
 // turn and of the job; the request is the same each time.
-func (r *run) respond(turn int64, parent *span) (llm.Response, *stop) {
-	empty := 0
+func (t *thread) respond(ex *exchange, parent *span) (llm.Response, *stop) {
+	empty, failed := 0, 0
 	for try := int64(1); ; try++ {
-		if ended := r.ended(); ended != nil {
+		if ended := t.rest(); ended != nil {
 			return llm.Response{}, ended
 		}
-		space, refused := r.ledger.beforeRequest(r.plan.maxOutput)
+		space, refused := t.ledger.beforeRequest(ex.gauge, ex.model.Price, ex.maxOutput)
 		if refused != nil {
 			return llm.Response{}, refused
 		}
-		response, f := r.try(turn, try, space)
-		if f == nil {
-			return response, nil
+		if !ex.silent {
+			t.tries = try
 		}
-		r.ledger.failures++
+		response, f, stopped := t.try(ex, try, space)
+		if stopped != nil || f == nil {
+			return response, stopped
+		}
+		if f.class == classDetached {
+			continue
+		}
+		failed++
+		t.ledger.fail()
 		if f.empty {
 			empty++
 		}
-		if over := r.ledger.overspent(); over != nil {
+		if over := t.ledger.overspent(); over != nil {
 			return llm.Response{}, over
 		}
-		if !f.retryable || try == maxTries || empty == maxEmptyTries {
+		if !f.retryable || failed == maxTries || empty == maxEmptyTries {
 			return llm.Response{}, f.end
 		}
-		if ended := r.pause(turn, try, f, parent); ended != nil {
+		if ended := t.pause(ex, try, failed, f, parent); ended != nil {
 			return llm.Response{}, ended
 		}
 	}
 }
 
-// try sends one request and judges what came back.
-func (r *run) try(turn, try int64, space room) (llm.Response, *fault) {
-	ctx, cancel := context.WithCancelCause(r.ctx)
+// try makes one request, or takes its end from the journal, and books it.
+func (t *thread) try(ex *exchange, try int64, space room) (llm.Response, *fault, *stop) {
+	t.ledger.request()
+	call := llm.Call{MaxOutputTokens: space.tokens, Purpose: ex.purpose}
+	made, stopped := t.recallRequest(ex, try, call)
+	if stopped != nil {
+		return llm.Response{}, nil, stopped
+	}
+	if made == nil {
+		if made, stopped = t.request(ex, try, call, space); stopped != nil {
+			return llm.Response{}, nil, stopped
+		}
+	}
+	if made.fault == nil && !ex.silent {
+		t.ledger.total.Turns++
+	}
+	t.book(ex, try, made)
+	if made.fault != nil && made.emitted {
+		t.emit(&job.MessageDiscardedData{Turn: t.turn, Try: try, Why: made.fault.class})
+	}
+	return made.response, made.fault, nil
+}
+
+// made is a request that has ended.
+type made struct {
+	response llm.Response
+	fault    *fault
+	start    time.Time
+	took     time.Duration
+	// received counts the bytes of all deltas.
+	received int
+	// emitted says that text of it is in the events.
+	emitted bool
+}
+
+// request sends one request, judges what came back and records it.
+func (t *thread) request(ex *exchange, try int64, call llm.Call, space room) (*made, *stop) {
+	if stopped := t.run.record.settle(); stopped != nil {
+		return nil, stopped
+	}
+	ctx, cancel := context.WithCancelCause(t.ctx)
 	defer cancel(nil)
-	r.ledger.total.Requests++
-	s := r.newStream(turn, try, cancel)
-	start := time.Now()
-	response, err := r.plan.dialog.Stream(ctx, llm.Call{MaxOutputTokens: space.tokens, Purpose: llm.PurposeTurn}, s.sink)
-	emitted := s.close()
-	f := r.judge(response, err, space)
-	if f == nil {
-		r.ledger.total.Turns++
-		r.held = &s.deltas
+	defer t.run.onDetach(func() { cancel(errDetached) })()
+	s := t.newStream(ex, try, cancel)
+	m := &made{start: time.Now()}
+	response, err := ex.dialog.Stream(ctx, call, s.sink)
+	m.response, m.took, m.received = response, time.Since(m.start), s.received
+	m.emitted = s.close()
+	m.fault = t.judge(ex, response, err, space)
+	if m.fault == nil && !ex.silent {
+		t.held = &s.deltas
 	}
-	r.book(turn, try, response, request{start, time.Since(start), s.received}, f)
-	if f != nil && emitted {
-		r.emit(&job.MessageDiscardedData{Turn: turn, Try: try, Why: f.class})
-	}
-	return response, f
+	return m, t.recordRequest(ex, try, call, m)
 }
 
 // judge decides whether a response can be used.
-func (r *run) judge(response llm.Response, err error, space room) *fault {
+func (t *thread) judge(ex *exchange, response llm.Response, err error, space room) *fault {
 	if err != nil {
-		return r.judgeError(err)
+		return t.judgeError(err)
 	}
-	window, prompt := r.plan.model.ContextWindow, response.Usage.Prompt()
+	window, prompt := ex.gauge.window, response.Usage.Prompt()
 	switch {
 	case response.Stop == llm.StopLength && window > 0 && response.Usage.Output == 0 && prompt*100 >= window*99,
 		response.Stop != llm.StopLength && window > 0 && prompt > window:
@@ -123,13 +187,16 @@ func overflow(format string, args ...any) *stop {
 	return stopf(job.ReasonContextOverflow, job.CodeContextOverflow, "the conversation does not fit the model: "+format, args...)
 }
 
-func (r *run) judgeError(err error) *fault {
+func (t *thread) judgeError(err error) *fault {
 	if s, ok := errors.AsType[*stop](err); ok {
 		return &fault{end: s, class: string(s.reason)}
 	}
+	if errors.Is(err, errDetached) {
+		return &fault{retryable: true, class: classDetached, end: stopf(job.ReasonAborted, job.CodeAborted, "the attempt ended")}
+	}
 	if errors.Is(err, errStalled) {
 		return &fault{retryable: true, class: "stalled", end: stopf(job.ReasonTimeout, job.CodeStalled,
-			"the model made no progress for %g s", r.idleTimeout().Seconds())}
+			"the model made no progress for %g s", t.idleTimeout().Seconds())}
 	}
 	failure, ok := errors.AsType[*llm.Error](err)
 	if !ok {
@@ -175,20 +242,24 @@ func codeOf(class llm.Class) string {
 }
 
 // pause waits before the next try and reports the wait as a span. An empty answer is asked for again at once.
-func (r *run) pause(turn, try int64, f *fault, parent *span) *stop {
+func (t *thread) pause(ex *exchange, try int64, failed int, f *fault, parent *span) *stop {
 	wait := f.wait
 	if wait == 0 && !f.empty {
 		wait = firstWait
-		for range try - 1 {
+		for range failed - 1 {
 			wait *= 3
 		}
-		wait -= time.Duration(r.rt.config.Jitter() * float64(wait) / 4)
+		wait -= time.Duration(t.run.rt.config.Jitter() * float64(wait) / 4)
 	}
-	sp := r.startSpan(parent, job.SpanRetry, map[string]any{"turn": turn, "try": try, "class": f.class, "waitMs": wait.Milliseconds()})
-	if r.rt.config.Wait(r.ctx, wait) != nil {
-		sp.end(false, nil)
-		return r.ended()
+	sp := t.run.startSpan(parent, job.SpanRetry, map[string]any{"turn": t.turn, "try": try, "class": f.class, "waitMs": wait.Milliseconds()})
+	if t.run.record.replaying() {
+		sp.end(true, nil)
+		return nil
 	}
-	sp.end(true, nil)
-	return nil
+	ctx, cancel := context.WithCancelCause(t.ctx)
+	defer cancel(nil)
+	defer t.run.onDetach(func() { cancel(errDetached) })()
+	err := t.run.rt.config.Wait(ctx, wait)
+	sp.end(err == nil, nil)
+	return t.ended()
 }

@@ -54,15 +54,7 @@ func between(low, high json.Number) func(*node) {
 
 func oneOf(words ...string) func(*node) { return func(n *node) { n.Enum = words } }
 
-// refused marks a field of the contract that this version does not support.
-func refused(n *node) {
-	*n = node{Description: n.Description, Comment: "not supported by this version", Not: &node{}}
-}
-
-// onlyEmpty is refused for lists, which may be there if they ask for nothing.
-func onlyEmpty(n *node) {
-	*n = node{Description: n.Description, Comment: "not supported by this version", Type: "array", MaxItems: new(int)}
-}
+func maxItems(n int) *int { return &n }
 
 // inner applies changes to the items of a list.
 func inner(change func(*node)) func(*node) { return func(n *node) { change(n.Items) } }
@@ -77,8 +69,7 @@ func specRules() map[string]rule {
 				"id":         func(n *node) { n.MaxLength, n.Pattern = 128, "^[!-~]*$" },
 				"task":       said,
 				"providers":  func(n *node) { n.PropertyNames = &node{MaxLength: 128, Pattern: "^[!-~]+$"} },
-				"output":     refused, "toolErrors": refused, "approvals": refused, "loop": transcriptOnly,
-				"subagents": onlyEmpty, "resume": refused,
+				"subagents":  func(n *node) { n.MaxItems = maxItems(job.MaxSubagents) },
 			},
 		},
 		"Definition": {
@@ -89,6 +80,29 @@ func specRules() map[string]rule {
 				"thinking":            orEmpty,
 			},
 		},
+		"OutputSchema": {required: []string{"schema"}, fields: map[string]func(*node){
+			"schema": func(n *node) { n.Type = "object" }, "maxRepairs": between("0", "10"),
+			"name": func(n *node) { n.Pattern = `^[^\x00-\x1f\x7f]*$` },
+		}},
+		"ToolErrors": {fields: map[string]func(*node){
+			"maxRetries": between("0", "10"), "retryOn": inner(oneOf("invalid-arguments", "unknown-tool", job.ToolErrorFailed)),
+		}},
+		"Approvals": {fields: map[string]func(*node){"tools": func(n *node) {
+			n.PropertyNames = &node{Pattern: `\S`}
+			n.AdditionalProperties = &node{Enum: []string{job.ApproveNever, job.ApproveFirstUse, job.ApproveAlways}}
+		}}},
+		"Loop": {required: []string{"kind"}, fields: map[string]func(*node){
+			"kind": oneOf(job.LoopTranscript, job.LoopWorkingMemory),
+		}, whole: writerOfItsLoop},
+		"Writer": {fields: map[string]func(*node){"maxTokens": func(n *node) { n.Minimum = "256" }}},
+		"Subagent": {required: []string{"name", "description", "agent"}, fields: map[string]func(*node){
+			"name": func(n *node) { n.MinLength, n.MaxLength, n.Pattern = 1, 64, "^[A-Za-z0-9_-]+$" }, "description": said,
+			"subagents": func(n *node) { n.MaxItems = maxItems(job.MaxSubagents) },
+		}},
+		"Resume": {required: []string{"attempt", "nextSeq"}, fields: map[string]func(*node){"attempt": atLeastOne, "nextSeq": atLeastOne}, whole: firstAttemptForks},
+		"Decision": {required: []string{"waitId", "hash", "verdict"}, fields: map[string]func(*node){
+			"waitId": said, "hash": said, "verdict": oneOf(job.VerdictApprove, job.VerdictReject, job.VerdictWithdraw),
+		}},
 		"HostTool": {required: []string{"name", "description", "inputSchema", "effect"}, fields: map[string]func(*node){
 			"name": said, "description": said, "effect": oneOf("read", "write", "external"),
 		}},
@@ -145,6 +159,10 @@ func specRules() map[string]rule {
 			"timeoutSec": between("0.001", "1e9"), "idleTimeoutSec": between("0", "1e9"), "maxTurns": atLeastOne,
 			"maxCostUsd": func(n *node) { n.AnyOf = money(`([0-9]*[1-9][0-9]*(\.[0-9]+)?|[0-9]+\.[0-9]*[1-9][0-9]*)`, "0").AnyOf },
 		}},
+		"SubagentLimits": {fields: map[string]func(*node){
+			"timeoutSec": between("0.001", "1e9"), "idleTimeoutSec": between("0", "1e9"), "maxTurns": atLeastOne,
+			"maxCostUsd": func(n *node) { n.AnyOf = money(`([0-9]*[1-9][0-9]*(\.[0-9]+)?|[0-9]+\.[0-9]*[1-9][0-9]*)`, "0").AnyOf },
+		}},
 		"ContextBlock": {required: []string{"label", "place"}, fields: map[string]func(*node){
 			"label": func(n *node) { n.Pattern = `^[^\x00-\x1f\x7f]*[^\s\x00-\x1f\x7f][^\x00-\x1f\x7f]*$` },
 		}, whole: trustedAtSystemEnd},
@@ -172,11 +190,21 @@ func specRules() map[string]rule {
 // orEmpty lets an enumerated field be empty, which means the same as absent.
 func orEmpty(n *node) { n.Enum = append([]string{""}, n.Enum...) }
 
-func transcriptOnly(n *node) {
-	kind := &members{}
-	kind.set("kind", &node{Const: "transcript"})
-	*n = node{Description: n.Description, Comment: "other loops are not supported by this version", Type: "object", Properties: kind,
-		Required: []string{"kind"}, AdditionalProperties: false}
+// writerOfItsLoop allows a writer in the loop that has one.
+func writerOfItsLoop(n *node) {
+	plain, kept := &members{}, &members{}
+	kept.set("kind", &node{Const: job.LoopWorkingMemory})
+	plain.set("kind", &node{Const: job.LoopTranscript})
+	plain.set("writer", &node{Type: "null"})
+	n.AnyOf = []*node{{Properties: kept}, {Properties: plain}}
+}
+
+// firstAttemptForks demands an earlier attempt of whatever is no fork.
+func firstAttemptForks(n *node) {
+	fork, later := &members{}, &members{}
+	fork.set("fork", &node{Const: true})
+	later.set("attempt", &node{Minimum: "2"})
+	n.AnyOf = []*node{{Properties: fork, Required: []string{"fork"}}, {Properties: later}}
 }
 
 func trustedAtSystemEnd(n *node) {

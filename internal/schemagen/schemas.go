@@ -76,7 +76,8 @@ func definition(ref string) (string, bool) {
 func payloads() []job.EventPayload {
 	return []job.EventPayload{
 		&job.StartedData{}, &job.Notice{}, &job.MessageDeltaData{}, &job.MessageData{}, &job.MessageDiscardedData{}, &job.ToolCallData{},
-		&job.ToolResultData{}, &job.OutputData{}, &job.SourceReadData{}, &job.UsageData{}, &job.SpanData{}, &job.CompletedData{},
+		&job.ToolResultData{}, &job.OutputData{}, &job.SourceReadData{}, &job.UsageData{}, &job.SpanData{}, &job.SuspendedData{}, &job.ResumedData{}, &job.CompactionData{},
+		&job.StepRecordedData{}, &job.MemoryUpdatedData{}, &job.CompletedData{},
 		&job.FailedData{},
 	}
 }
