@@ -72,6 +72,42 @@ func TestFoldHoldsTheLimitOverManySteps(t *testing.T) {
 	}
 }
 
+// What gives way first is what costs least: progress, then outcomes that were folded in, then what is done.
+func TestFoldGivesWayInOrder(t *testing.T) {
+	t.Parallel()
+	lines := func(format string, n int) string {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, format+strings.Repeat(" and more", 6)+"\n", i)
+		}
+		return strings.TrimSuffix(b.String(), "\n")
+	}
+	from := mustRevise(t, workingmemory.New(task), page(task, lines("- [x] done %d", 10)+"\n"+lines("- [ ] open %d", 10),
+		lines("- known %d", 10)+"\n"+lines("- step %d: read: folded", 10), lines("- went %d", 10), coverage))
+	folding := workingmemory.Folding{Step: 99, Tool: "read", Objective: "look", Outcome: "found", Status: workingmemory.StatusOK}
+	whole := workingmemory.Fold(from, folding, 8000).Tokens()
+	groups := []string{"- went ", ": read: folded", "- [x] done ", "- known ", "- [ ] open "}
+	for _, c := range []struct {
+		less int64
+		left [5]int
+	}{
+		{0, [5]int{10, 10, 10, 10, 10}}, {80, [5]int{3, 10, 10, 10, 10}}, {150, [5]int{2, 7, 10, 10, 10}}, {250, [5]int{2, 2, 10, 10, 10}},
+		{400, [5]int{2, 0, 4, 10, 10}}, {500, [5]int{2, 0, 0, 8, 10}}, {650, [5]int{2, 0, 0, 0, 8}},
+	} {
+		text := workingmemory.Fold(from, folding, whole-c.less).String()
+		var left [5]int
+		for i, group := range groups {
+			left[i] = strings.Count(text, group)
+		}
+		if left != c.left {
+			t.Errorf("with %d tokens less there are left %v, want %v of %q", c.less, left, c.left, groups)
+		}
+		if !strings.Contains(text, "- step 99: read: found") || strings.Contains(text, "left out") != (c.less > 0) {
+			t.Errorf("with %d tokens less the document is\n%s", c.less, text)
+		}
+	}
+}
+
 func TestFoldDoesNotCutACodeBlock(t *testing.T) {
 	t.Parallel()
 	block := "```sh\n## not a heading\n" + strings.Repeat("line of code\n", 40) + "```"
