@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -46,7 +47,7 @@ type Provider struct {
 // section is the part of the table that belongs to one provider, still as text.
 type section struct {
 	provider string // the line of the provider
-	models   string // a line break and then the lines of its models
+	models   string // the lines of its models in the order of their ids, each with its line break
 }
 
 // TableSource returns where the table comes from.
@@ -57,8 +58,9 @@ func TableSource() Source {
 
 // Providers returns every provider in the order of its ID.
 func Providers() []Provider {
-	all := make([]Provider, len(sections()))
-	for i, part := range sections() {
+	parts := tableIndex().sections
+	all := make([]Provider, len(parts))
+	for i, part := range parts {
 		all[i] = decode[Provider](part.provider)
 	}
 	return all
@@ -66,8 +68,12 @@ func Providers() []Provider {
 
 // Lookup returns the entry of a model at the provider that is found at baseURL, the address of an account. Without an
 // address the provider is the one that the API family belongs to ("openai-chat" to OpenAI, "anthropic-messages" to
-// Anthropic). It reports false for an unknown address (a local server, a gateway) and for an unknown model.
+// Anthropic). Models of Amazon Bedrock are found by any of their names at any of its addresses. It reports false for an
+// unknown address (a local server, a gateway) and for an unknown model.
 func Lookup(api, baseURL, modelID string) (llm.Model, bool) {
+	if api == bedrockAPI {
+		return lookUpBedrock(baseURL, modelID)
+	}
 	if baseURL == "" {
 		return Find(ownProvider(api), modelID)
 	}
@@ -80,8 +86,8 @@ func Find(provider, modelID string) (llm.Model, bool) { return named(provider).f
 // Models returns all models of the provider with this ID in the order of their ids, nil for an unknown provider.
 func Models(provider string) []llm.Model {
 	var models []llm.Model
-	for line := range strings.Lines(strings.TrimPrefix(named(provider).models, "\n")) {
-		models = append(models, decode[llm.Model](line))
+	for line := range strings.Lines(named(provider).models) {
+		models = append(models, modelOf(line))
 	}
 	return models
 }
@@ -97,51 +103,91 @@ func ownProvider(api string) string {
 		return "gemini"
 	case "azure-openai":
 		return "azure"
-	case "bedrock-converse":
-		return "bedrock"
 	}
 	return ""
 }
 
-// sections is the table split at the lines of its providers, once. Splitting decodes nothing.
-var sections = sync.OnceValue(split)
+// index is what is known of the table without decoding it: where its providers are, by ID and by host.
+type index struct {
+	sections []section
+	byID     map[string]section
+	byHost   map[string][]place
+	// wild are the places whose host stands for many.
+	wild []place
+}
 
-func split() []section {
-	const mark = "\n" + `{"provider":`
-	var all []section
-	for rest := table[strings.Index(table, mark):]; rest != ""; {
-		end := strings.Index(rest[1:], mark) + 1
-		if end == 0 {
-			end = len(rest)
+// place is an address of a provider.
+type place struct {
+	section    section
+	host, path string
+}
+
+// tableIndex is made once, from the lines of the providers.
+var tableIndex = sync.OnceValue(newIndex)
+
+func newIndex() *index {
+	x := &index{byID: map[string]section{}, byHost: map[string][]place{}}
+	_, rest, _ := strings.Cut(table, "\n")
+	for rest != "" {
+		line, models, _ := strings.Cut(rest, "\n")
+		size, err := strconv.Atoi(between(line, `"size":`, `}`))
+		if err != nil || size > len(models) {
+			panic(fmt.Sprintf("modeltable: line %.80q names no size", line))
 		}
-		line, _, _ := strings.Cut(rest[1:end], "\n")
-		all = append(all, section{provider: line, models: rest[1+len(line) : end]})
-		rest = rest[end:]
+		part := section{provider: line, models: models[:size]}
+		x.sections = append(x.sections, part)
+		x.byID[between(line, `"provider":"`, `"`)] = part
+		for address := range strings.SplitSeq(between(line, `"baseUrls":["`, `"]`), `","`) {
+			x.add(part, address)
+		}
+		rest = models[size:]
 	}
-	return all
+	return x
+}
+
+func (x *index) add(part section, address string) {
+	host, path, _ := strings.Cut(strings.TrimPrefix(address, "https://"), "/")
+	p := place{section: part, host: host, path: strings.Trim(path, "/") + "/"}
+	if ending, ok := strings.CutPrefix(host, "*"); ok {
+		p.host = ending
+		x.wild = append(x.wild, p)
+		return
+	}
+	x.byHost[host] = append(x.byHost[host], p)
+}
+
+// between returns what stands in a line of the table between two marks. The generator writes no escapes there.
+func between(line, before, after string) string {
+	_, rest, _ := strings.Cut(line, before)
+	text, _, _ := strings.Cut(rest, after)
+	return text
 }
 
 // named returns the section of a provider, an empty one for an unknown ID.
-func named(id string) section {
-	for _, part := range sections() {
-		if strings.HasPrefix(part.provider, `{"provider":"`+id+`",`) {
-			return part
-		}
-	}
-	return section{}
-}
+func named(id string) section { return tableIndex().byID[id] }
 
-// find decodes the one line of a model. Ids are plain text in the table, so that they can be searched as they are.
+const idMark = `{"id":"`
+
+// find decodes the one line of a model. The lines are in the order of their ids, which stand there as plain text, so the
+// line is found by halving.
 func (p section) find(modelID string) (llm.Model, bool) {
 	if modelID == "" || strings.ContainsAny(modelID, "\"\\\n") {
 		return llm.Model{}, false
 	}
-	begin := strings.Index(p.models, "\n"+`{"id":"`+modelID+`",`)
-	if begin < 0 {
-		return llm.Model{}, false
+	for rest := p.models; rest != ""; {
+		begin := strings.LastIndexByte(rest[:len(rest)/2], '\n') + 1
+		line, _, _ := strings.Cut(rest[begin:], "\n")
+		id, _, _ := strings.Cut(line[len(idMark):], `"`)
+		switch strings.Compare(modelID, id) {
+		case 0:
+			return modelOf(line), true
+		case -1:
+			rest = rest[:begin]
+		default:
+			rest = rest[begin+len(line)+1:]
+		}
 	}
-	line, _, _ := strings.Cut(p.models[begin+1:], "\n")
-	return decode[llm.Model](line), true
+	return llm.Model{}, false
 }
 
 // decode reads a line of the table. A line that cannot be read is a fault of the build, which the tests rule out.
@@ -161,34 +207,31 @@ func at(baseURL string) section {
 	if err != nil || u.Hostname() == "" {
 		return section{}
 	}
+	x, host, path := tableIndex(), strings.ToLower(u.Hostname()), strings.Trim(u.Path, "/")+"/"
 	var best section
 	longest := -1
-	host := "//" + strings.ToLower(u.Hostname())
-	for _, part := range sections() {
-		if !strings.Contains(part.provider, host) && !strings.Contains(part.provider, "//*") {
-			continue // spares the decoding
+	try := func(p place) {
+		if n := p.fit(path); n > longest {
+			best, longest = p.section, n
 		}
-		for _, address := range decode[Provider](part.provider).BaseURLs {
-			if n := fit(address, u); n > longest {
-				best, longest = part, n
-			}
+	}
+	for _, p := range x.byHost[host] {
+		try(p)
+	}
+	for _, p := range x.wild {
+		if strings.HasSuffix(host, p.host) {
+			try(p)
 		}
 	}
 	return best
 }
 
-// fit returns the length of the path that u has in common with a provider's address, -1 if it is another address.
-func fit(address string, u *url.URL) int {
-	host, path, _ := strings.Cut(strings.TrimPrefix(address, "https://"), "/")
-	given := strings.ToLower(u.Hostname())
-	if ending, wild := strings.CutPrefix(host, "*"); given != host && (!wild || !strings.HasSuffix(given, ending)) {
-		return -1
-	}
-	have, want := strings.Trim(u.Path, "/")+"/", strings.Trim(path, "/")+"/"
+// fit returns the length of the path that a place has in common with the path of an address, -1 if that is another.
+func (p place) fit(path string) int {
 	switch {
-	case want == "/" || strings.HasPrefix(have, want):
-		return len(want)
-	case have == "/" || strings.HasPrefix(want, have):
+	case p.path == "/" || strings.HasPrefix(path, p.path):
+		return len(p.path)
+	case path == "/" || strings.HasPrefix(p.path, path):
 		return 0
 	}
 	return -1

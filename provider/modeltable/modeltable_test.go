@@ -37,6 +37,11 @@ func TestLookupFindsTheProviderByItsAddress(t *testing.T) {
 		"model with a quote":        {"openai-chat", "", `gpt-5","name":"x`, ""},
 		"beginning of a model":      {"openai-chat", "", "gpt", ""},
 		"API without a provider":    {"scripted", "", "gpt-5", ""},
+		"Responses, no address":     {"openai-responses", "", "gpt-5", "openai"},
+		"Responses at OpenAI":       {"openai-responses", "https://api.openai.com/v1", "gpt-5", "openai"},
+		"Azure, another host":       {"azure-openai", "https://mine.services.ai.azure.com", "gpt-5", "azure"},
+		"Gemini, no address":        {"google-generate", "", "gemini-2.5-pro", "gemini"},
+		"last model of a provider":  {"openai-chat", "https://openrouter.ai/api/v1", "z-ai/glm-5", "openrouter"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -47,6 +52,39 @@ func TestLookupFindsTheProviderByItsAddress(t *testing.T) {
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("model (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestLookupFindsTheModelsOfBedrockByAnyName(t *testing.T) {
+	t.Parallel()
+	const us, eu = "us.anthropic.claude-haiku-4-5-20251001-v1:0", "eu.anthropic.claude-haiku-4-5-20251001-v1:0"
+	for name, tc := range map[string]struct{ baseURL, model, want string }{
+		"USA":                       {"", us, us},
+		"Europe":                    {"", eu, eu},
+		"Europe at its address":     {"https://bedrock-runtime.eu-central-1.amazonaws.com", eu, eu},
+		"a region of no table":      {"https://bedrock-runtime.ap-southeast-4.amazonaws.com/", us, us},
+		"an address of FIPS":        {"https://bedrock-runtime-fips.us-east-1.amazonaws.com", us, us},
+		"an address inside a cloud": {"https://vpce-1.bedrock-runtime.us-east-1.vpce.amazonaws.com", us, us},
+		"China":                     {"https://bedrock-runtime.cn-north-1.amazonaws.com.cn", us, us},
+		"nowhere":                   {"", "anthropic.claude-haiku-4-5-20251001-v1:0", us},
+		"everywhere":                {"", "global.anthropic.claude-haiku-4-5-20251001-v1:0", us},
+		"Japan":                     {"", "jp.anthropic.claude-haiku-4-5-20251001-v1:0", eu},
+		"the ARN of a model":        {"", "arn:aws:bedrock:us-east-1::foundation-model/anthropic.claude-haiku-4-5-20251001-v1:0", us},
+		"the ARN of a profile":      {"", "arn:aws:bedrock:eu-west-1:123456789012:inference-profile/" + eu, eu},
+		"an ARN without a name":     {"", "arn:aws:bedrock:eu-west-1:123456789012:application-inference-profile/abc123", ""},
+		"another model":             {"", "us.meta.llama9", ""},
+		"a gateway":                 {"https://gateway.example/bedrock", us, ""},
+		"a host that ends alike":    {"https://bedrock-runtime.us-east-1.amazonaws.com.example", us, ""},
+		"another service of AWS":    {"https://s3.us-east-1.amazonaws.com", us, ""},
+		"no id":                     {"", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, ok := modeltable.Lookup("bedrock-converse", tc.baseURL, tc.model)
+			if ok != (tc.want != "") || got.ID != tc.want {
+				t.Errorf("found %q (%v), want %q", got.ID, ok, tc.want)
 			}
 		})
 	}

@@ -49,6 +49,8 @@ type provider struct {
 	Name     string   `json:"name,omitempty"`
 	APIs     []string `json:"apis"`
 	BaseURLs []string `json:"baseUrls"`
+	// Size is the size of the lines of its models in bytes, so that a reader can step over them.
+	Size int `json:"size"`
 }
 
 // model is the line of one model: llm.Model with its prices as decimal strings.
@@ -95,15 +97,13 @@ func build() ([]byte, error) {
 		return nil, fmt.Errorf("overrides.json: %w", err)
 	}
 	var out bytes.Buffer
-	enc := json.NewEncoder(&out)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(heading{"charm.land/catwalk", catwalkVersion(), "MIT", ours.Source}); err != nil {
+	if err := newEncoder(&out).Encode(heading{"charm.land/catwalk", catwalkVersion(), "MIT", ours.Source}); err != nil {
 		return nil, err
 	}
 	providers := embedded.GetAll()
 	slices.SortFunc(providers, func(a, b catwalk.Provider) int { return cmp.Compare(a.ID, b.ID) })
 	for _, p := range providers {
-		if err := write(enc, &p, &ours); err != nil {
+		if err := write(&out, &p, &ours); err != nil {
 			return nil, fmt.Errorf("provider %s: %w", p.ID, err)
 		}
 	}
@@ -122,7 +122,7 @@ func catwalkVersion() string {
 }
 
 // write encodes the lines of one provider, models by id.
-func write(enc *json.Encoder, p *catwalk.Provider, ours *overrides) error {
+func write(out *bytes.Buffer, p *catwalk.Provider, ours *overrides) error {
 	line := provider{Provider: string(p.ID), Name: p.Name, APIs: apisOf(p.Type), BaseURLs: baseURLsOf(p)}
 	if o, ok := ours.Providers[line.Provider]; ok {
 		line.BaseURLs = o.BaseURLs
@@ -133,9 +133,6 @@ func write(enc *json.Encoder, p *catwalk.Provider, ours *overrides) error {
 	if len(line.BaseURLs) == 0 {
 		return fmt.Errorf("no base URL; add one to overrides.json")
 	}
-	if err := enc.Encode(line); err != nil {
-		return err
-	}
 	models := make(map[string]*model)
 	for i := range p.Models {
 		m := convert(p, &p.Models[i])
@@ -145,12 +142,24 @@ func write(enc *json.Encoder, p *catwalk.Provider, ours *overrides) error {
 		m.ID = id
 		models[id] = m
 	}
+	var lines bytes.Buffer
 	for _, id := range slices.Sorted(maps.Keys(models)) {
-		if err := enc.Encode(models[id]); err != nil {
+		if err := newEncoder(&lines).Encode(models[id]); err != nil {
 			return err
 		}
 	}
-	return nil
+	line.Size = lines.Len()
+	if err := newEncoder(out).Encode(line); err != nil {
+		return err
+	}
+	_, err := lines.WriteTo(out)
+	return err
+}
+
+func newEncoder(out *bytes.Buffer) *json.Encoder {
+	enc := json.NewEncoder(out)
+	enc.SetEscapeHTML(false)
+	return enc
 }
 
 func apisOf(t catwalk.Type) []string {
