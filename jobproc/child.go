@@ -25,6 +25,8 @@ type Child struct {
 	Out io.Writer
 	// Host is what OpenHost made of the descriptor that the parent handed down, nil if it handed none.
 	Host job.Host
+	// Journal is what OpenJournal made of another one, nil if the job has no journal.
+	Journal io.Writer
 	// Grace is how long the job may take to end when the parent is gone, before End is called; zero means DefaultGrace.
 	Grace time.Duration
 	// End ends this process and everything it started; nil sends SIGKILL to the process group if this process leads one,
@@ -39,13 +41,21 @@ func (c Child) Serve(ctx context.Context) int {
 	if err != nil {
 		return c.refuse(err)
 	}
-	h, err := c.Runtime.Start(ctx, spec, job.Ports{Host: c.Host})
+	ctx, abort := context.WithCancelCause(ctx)
+	defer abort(nil)
+	o := &orders{abort: abort, journal: newChildJournal(c.Journal), started: make(chan struct{}), ended: make(chan struct{})}
+	defer close(o.ended)
+	go c.obey(&lines, o)
+	ports := job.Ports{Host: c.Host}
+	if o.journal != nil {
+		ports.Journal = o.journal
+	}
+	h, err := c.Runtime.Start(ctx, spec, ports)
 	if err != nil {
 		return c.refuse(err)
 	}
-	ended := make(chan struct{})
-	defer close(ended)
-	go c.obey(&lines, h, ended)
+	o.handle = h
+	close(o.started)
 	outcome, err := WriteEvents(c.Out, h)
 	if err != nil {
 		return 1 // nobody reads any more
@@ -85,28 +95,73 @@ func protocolError(format string, args ...any) error {
 	return &problem.Error{Kind: problem.Invalid, Problems: problem.List{{Code: "protocol", Message: fmt.Sprintf(format, args...)}}}
 }
 
+// orders is what the parent's messages act on.
+type orders struct {
+	abort   context.CancelCauseFunc
+	journal *childJournal // nil without one
+	// started is closed when handle is set; it never is if the job is refused. ended is closed with Serve.
+	started, ended chan struct{}
+	handle         job.Handle
+}
+
+// whenStarted calls f with the job as soon as there is one.
+func (o *orders) whenStarted(f func(job.Handle)) {
+	select {
+	case <-o.started:
+		f(o.handle)
+	case <-o.ended:
+	}
+}
+
 // obey does what the parent says. The end of the input means that there is no parent any more, and so nobody for whom
 // the job could run.
-func (c Child) obey(lines *lineReader, h job.Handle, ended <-chan struct{}) {
+func (c Child) obey(lines *lineReader, o *orders) {
 	for {
 		line, err := lines.next()
 		if err != nil {
-			h.Abort("the parent process is gone")
-			h.Discard()
-			c.endAfterGrace(ended)
+			o.abort(errors.New("the parent process is gone"))
+			o.journal.parentGone()
+			o.whenStarted(job.Handle.Discard)
+			c.endAfterGrace(o.ended)
 			return
 		}
-		var m message
-		err = json.Unmarshal(line, &m)
+		m, err := parseMessage(line)
 		switch {
 		case err != nil:
-			h.Abort("the parent process sent a line that is no message")
+			o.abort(errors.New("the parent process sent a line that is no message"))
 		case m.Type == messageAbort:
-			h.Abort(m.Cause)
+			o.abort(errors.New(m.Cause))
+		case o.journal != nil:
+			o.keep(m)
 		default:
-			h.Abort(fmt.Sprintf("the parent process sent a message of type %q, which this version does not know", m.Type))
+			o.abort(unknownMessage(m.Type))
 		}
 	}
+}
+
+// keep does what the messages of a job with a journal say.
+func (o *orders) keep(m message) {
+	switch m.Type {
+	case messageFrame:
+		o.journal.earlier.add(m.Frame)
+	case messageEnd:
+		o.journal.earlier.end(nil)
+	case messageAck:
+		var failed error
+		if m.Error != "" {
+			failed = errors.New(m.Error)
+		}
+		o.journal.acknowledge(m.N, failed)
+	case messageDetach:
+		// The start may have to read frames that come after this.
+		go o.whenStarted(job.Handle.Detach)
+	default:
+		o.abort(unknownMessage(m.Type))
+	}
+}
+
+func unknownMessage(kind string) error {
+	return fmt.Errorf("the parent process sent a message of type %q, which this version does not know or the job has no use for", kind)
 }
 
 func (c Child) endAfterGrace(ended <-chan struct{}) {

@@ -135,6 +135,7 @@ func (s stuckRuntime) Events() <-chan *job.Event {
 
 func (s stuckRuntime) Discard()     {}
 func (s stuckRuntime) Abort(string) {}
+func (s stuckRuntime) Detach()      {}
 
 func (s stuckRuntime) Wait() job.Outcome {
 	<-s.ended

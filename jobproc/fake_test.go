@@ -53,11 +53,19 @@ func childMain() int {
 		return 1
 	}
 	out := &announcer{written: make(chan struct{})}
+	journal, err := openJournal()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
 	c := jobproc.Child{
-		Runtime: eitherRuntime{fakeRuntime{started: out.written}},
+		Runtime: eitherRuntime{fakeRuntime{started: out.written, raw: journal}},
 		In:      in,
 		Out:     out,
 		Grace:   50 * time.Millisecond,
+	}
+	if journal != nil {
+		c.Journal = journal
 	}
 	return c.Serve(context.Background())
 }
@@ -104,12 +112,18 @@ func newSpec(task string) *job.Spec {
 const canary = `sk-"canary"/+<&>é`
 
 // fakeRuntime runs jobs that do what the task says, without a model. A job that misbehaves does so when started is closed.
-type fakeRuntime struct{ started <-chan struct{} }
+type fakeRuntime struct {
+	started <-chan struct{}
+	raw     *os.File // the journal without its protocol
+}
 
 // fakeJob is a running fake job and its handle.
 type fakeJob struct {
 	spec    *job.Spec
 	started <-chan struct{}
+	raw     *os.File
+	frames  recorder
+	detach  chan struct{}
 	events  chan *job.Event
 	taken   bool
 	drop    chan struct{}
@@ -120,7 +134,7 @@ type fakeJob struct {
 	outcome job.Outcome
 }
 
-func (f fakeRuntime) Start(ctx context.Context, spec *job.Spec, _ job.Ports) (job.Handle, error) {
+func (f fakeRuntime) Start(ctx context.Context, spec *job.Spec, ports job.Ports) (job.Handle, error) {
 	if spec.Task == "" {
 		var problems problem.List
 		problems.Add("required", "/task", "the task is empty")
@@ -134,6 +148,9 @@ func (f fakeRuntime) Start(ctx context.Context, spec *job.Spec, _ job.Ports) (jo
 	j := &fakeJob{
 		spec:    spec,
 		started: f.started,
+		raw:     f.raw,
+		frames:  recorder{journal: ports.Journal},
+		detach:  make(chan struct{}, 1),
 		events:  make(chan *job.Event),
 		drop:    make(chan struct{}),
 		abort:   make(chan string, 1),
@@ -177,8 +194,18 @@ func (j *fakeJob) emit(data job.EventPayload) {
 func (j *fakeJob) run() {
 	defer close(j.done)
 	defer close(j.events)
-	j.emit(&job.StartedData{Runtime: "fake", Metadata: j.spec.Metadata})
-	j.work()
+	if j.frames.journal != nil {
+		if j.begin(); j.outcome.Failed == nil {
+			j.workWithJournal()
+		}
+	} else {
+		j.emit(&job.StartedData{Runtime: "fake", Metadata: j.spec.Metadata})
+		j.work()
+	}
+	if j.outcome.Suspended != nil {
+		j.emit(j.outcome.Suspended)
+		return
+	}
 	if j.outcome.Failed != nil {
 		j.emit(j.outcome.Failed)
 		return

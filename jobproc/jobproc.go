@@ -4,15 +4,21 @@
 // travels on the child's standard input and nowhere else, events come back on its standard output, and its standard error
 // is a redacted log. A host that is lent to the job
 // is one more descriptor, whose number is the argument of "--host-fd"; the child opens it with OpenHost before anything
-// else, so that no process of the job inherits it.
+// else, so that no process of the job inherits it. A journal is another one, with "--journal-fd" and OpenJournal.
 //
 // The protocol is JSON Lines both ways. The parent sends {"type":"spec","spec":{…}} first and {"type":"abort","cause":…}
 // when the job must end; the end of the input means that the parent is gone. The child answers with the events of the
 // job, or with the one line {"problems":[…]} if it refuses the spec. Child is the other side of the same protocol, so
 // that both are read and tested together.
 //
+// A child with a journal writes its frames to their descriptor. The parent answers {"type":"ack","n":…} when the frames up
+// to n are stored and the events before them were taken, with an "error" when no more can be. If the job is resumed,
+// {"type":"frame","frame":{…}} for each frame of the earlier attempts and {"type":"end"} follow the spec. {"type":"detach"}
+// ends the attempt and not the job.
+//
 // Whatever happens to the child, a job that was started ends in exactly one terminal event: if the child cannot write it
-// (it was killed, it broke the protocol, it did not answer an abort), this package does. And whatever happens to the
+// (it was killed, it broke the protocol, it did not answer an abort), this package does. A job with a journal is different
+// if nobody ended it: its events just end, and its outcome says that the process was lost. And whatever happens to the
 // parent, the child ends: the kernel kills it where the system has a parent-death signal, the end of its input does
 // elsewhere.
 package jobproc
@@ -40,8 +46,8 @@ const (
 // Config configures a Runtime. The zero value is ready to use.
 type Config struct {
 	// Executable is the program to start, as an absolute path; empty means the running one. It is called with the
-	// arguments "job --supervised", "--traceparent=…" if the context has a trace (job.WithTrace) and "--host-fd N" if the
-	// job is lent a host, and must answer as Child does.
+	// arguments "job --supervised", "--traceparent=…" if the context has a trace (job.WithTrace), "--host-fd N" if the
+	// job is lent a host and "--journal-fd N" if it is lent a journal, and must answer as Child does.
 	Executable string
 	// Arguments follow "job --supervised": the operator's settings for every job. Everyone on the machine can read them.
 	Arguments []string
@@ -99,9 +105,15 @@ func (r *Runtime) Start(ctx context.Context, spec *job.Spec, ports job.Ports) (j
 	if err != nil {
 		return nil, unavailable(err)
 	}
-	h, err := r.launch(spec, ports, host, r.argumentsIn(ctx))
+	journal, err := lendJournal(ports.Journal, spec.Resume)
 	if err != nil {
 		host.end()
+		return nil, unavailable(err)
+	}
+	h, err := r.launch(spec, host, journal, r.argumentsIn(ctx))
+	if err != nil {
+		host.end()
+		journal.end()
 		return nil, err
 	}
 	go h.watch(ctx, r.patience, timeLimit(spec))
@@ -115,10 +127,7 @@ func (r *Runtime) Start(ctx context.Context, spec *job.Spec, ports job.Ports) (j
 }
 
 // launch starts the child and sends it the spec.
-func (r *Runtime) launch(spec *job.Spec, ports job.Ports, host *lentHost, arguments []string) (*Handle, error) {
-	if err := refusePorts(ports); err != nil {
-		return nil, err
-	}
+func (r *Runtime) launch(spec *job.Spec, host *lentHost, journal *lentJournal, arguments []string) (*Handle, error) {
 	document, err := encodeSpec(spec)
 	if err != nil {
 		return nil, &problem.Error{Kind: problem.Internal, Op: "start job process", Err: err}
@@ -133,12 +142,18 @@ func (r *Runtime) launch(spec *job.Spec, ports job.Ports, host *lentHost, argume
 			return nil, errors.Join(unavailable(err), scratch.remove())
 		}
 	}
-	process, err := spawn(r.executable, arguments, scratch.path, host, thread)
+	process, err := spawn(r.executable, arguments, scratch.path, []lent{host, journal}, thread)
 	if err != nil {
 		return nil, errors.Join(unavailable(err), scratch.remove())
 	}
-	h := newHandle(r, spec, process, scratch, host)
+	h := newHandle(r, spec, process, scratch, host, journal)
 	h.send(document)
+	if journal != nil {
+		go journal.receive(h)
+		if spec.Resume != nil {
+			journal.telling.Go(func() { journal.tell(h) })
+		}
+	}
 	return h, nil
 }
 
@@ -148,16 +163,6 @@ func (r *Runtime) argumentsIn(ctx context.Context) []string {
 		return append(slices.Clone(r.arguments), "--traceparent="+trace)
 	}
 	return r.arguments
-}
-
-// refusePorts names what a caller lends and this version cannot hand on to a child.
-func refusePorts(ports job.Ports) error {
-	var problems problem.List
-	if ports.Journal != nil {
-		problems.AddHint("unsupported", "", "run the job in this process, or leave the port out",
-			"a journal cannot be lent to a job process by this version")
-	}
-	return problems.Err("start job process")
 }
 
 func unavailable(err error) error {

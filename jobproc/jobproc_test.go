@@ -116,17 +116,6 @@ func TestErrorOfTheChildKeepsItsKind(t *testing.T) {
 	}
 }
 
-type journal struct{ job.Journal }
-
-func TestPortsAreRefusedByName(t *testing.T) {
-	t.Parallel()
-	_, err := newRuntime(t, jobproc.Config{}).Start(t.Context(), newSpec("answer"), job.Ports{Journal: journal{}})
-	problems := problem.Of(err)
-	if len(problems) != 1 || problems[0].Code != "unsupported" || !strings.Contains(problems[0].Message, "journal") {
-		t.Errorf("problems: %v", problems)
-	}
-}
-
 func TestSpecTravelsOnlyOnStandardInput(t *testing.T) {
 	t.Parallel()
 	_, outcome := collect(t, start(t, newRuntime(t, jobproc.Config{}), newSpec("environment")))

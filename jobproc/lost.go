@@ -40,6 +40,12 @@ func (h *Handle) lost(fault error) *job.FailedData {
 	return data
 }
 
+// missing is the outcome of a job with a journal whose child did not say how the attempt ended. The child must be gone.
+func (h *Handle) missing(fault error) *job.Lost {
+	r := h.remains()
+	return &job.Lost{Message: h.obituary(fault), ExitCode: r.ExitCode, Signal: r.Signal, Log: r.Log}
+}
+
 // stillborn is the error of a child that ended before its job began.
 func (h *Handle) stillborn(ctx context.Context, fault error) error {
 	e := &problem.Error{Kind: problem.Unavailable, Op: "start job process", Message: h.obituary(fault)}

@@ -14,25 +14,35 @@ import (
 
 // Memory must not depend on what the other side sends: a longer line ends the job.
 const (
-	// maxMessageBytes bounds a line to the child. The largest spec fits.
-	maxMessageBytes = job.MaxSpecBytes + 1<<10
+	// maxFrameBytes bounds a frame of the journal. The largest spec fits, and the largest dialog.
+	maxFrameBytes = 2 * job.MaxSpecBytes
+	// maxMessageBytes bounds a line to the child. The largest frame fits.
+	maxMessageBytes = maxFrameBytes + 1<<10
 	// maxEventBytes bounds a line from the child.
 	maxEventBytes = 16 << 20
 )
 
-// The types of a message to the child. Frame, end, ack and detach belong to journaled jobs, which this version does not
-// have; a child ends its job when it gets one.
+// The types of a message to the child. All but the first two are for jobs with a journal: the frames of the earlier
+// attempts and their end, the number of the last frame that is stored, and the order to end the attempt and not the job.
 const (
-	messageSpec  = "spec"
-	messageAbort = "abort"
+	messageSpec   = "spec"
+	messageAbort  = "abort"
+	messageFrame  = "frame"
+	messageEnd    = "end"
+	messageAck    = "ack"
+	messageDetach = "detach"
 )
 
 // message is one line to the child.
 type message struct {
 	Type string `json:"type"`
-	// Spec is set for messageSpec, Cause for messageAbort.
+	// Spec is set for messageSpec, Cause for messageAbort, Frame for messageFrame.
 	Spec  json.RawMessage `json:"spec,omitempty"`
 	Cause string          `json:"cause,omitempty"`
+	Frame json.RawMessage `json:"frame,omitempty"`
+	// N is set for messageAck: the frames up to it are stored. Error is why the next ones are not.
+	N     int64  `json:"n,omitempty"`
+	Error string `json:"error,omitempty"`
 }
 
 // refusal is the one line of a child that does not start the job.
@@ -56,11 +66,47 @@ func encodeSpec(spec *job.Spec) ([]byte, error) {
 }
 
 func encodeAbort(cause string) []byte {
-	line, err := json.Marshal(message{Type: messageAbort, Cause: cause})
+	return encodeMessage(message{Type: messageAbort, Cause: cause})
+}
+
+func encodeDetach() []byte { return encodeMessage(message{Type: messageDetach}) }
+
+func encodeAck(n int64, failed error) []byte {
+	m := message{Type: messageAck, N: n}
+	if failed != nil {
+		m.Error = failed.Error()
+	}
+	return encodeMessage(m)
+}
+
+// encodeMessage encodes a message that carries no JSON of somebody else.
+func encodeMessage(m message) []byte {
+	line, err := json.Marshal(m)
 	if err != nil {
-		panic(err) // two strings always have a JSON form
+		panic(err) // strings and numbers always have a JSON form
 	}
 	return append(line, '\n')
+}
+
+// The beginning and the end of a message with a frame. The frame is not encoded again: its bytes are what was stored.
+const (
+	beforeFrame = `{"type":"` + messageFrame + `","frame":`
+	afterFrame  = `}`
+)
+
+func encodeFrame(frame []byte) []byte {
+	line := make([]byte, 0, len(beforeFrame)+len(frame)+len(afterFrame)+1)
+	line = append(append(append(line, beforeFrame...), frame...), afterFrame...)
+	return append(line, '\n')
+}
+
+// parseMessage reads a line from the parent. A frame is a copy.
+func parseMessage(line []byte) (m message, err error) {
+	if rest, ok := bytes.CutPrefix(line, []byte(beforeFrame)); ok && bytes.HasSuffix(rest, []byte(afterFrame)) {
+		return message{Type: messageFrame, Frame: bytes.Clone(rest[:len(rest)-len(afterFrame)])}, nil
+	}
+	err = json.Unmarshal(line, &m)
+	return m, err
 }
 
 // WriteRefusal writes the one line {"problems":[…]} of a job that was not started. An error without problems becomes the

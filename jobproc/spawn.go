@@ -34,7 +34,7 @@ type process struct {
 // The goroutine that starts it keeps its thread until the child is gone. A parent-death signal is sent when the thread
 // dies that forked, not the process; a thread that some other goroutine may lock and end would take the child with it.
 // If there is a confined thread, it starts the child, and is closed with it.
-func spawn(executable string, arguments []string, tmpDir string, host *lentHost, thread *sandbox.Thread) (*process, error) {
+func spawn(executable string, arguments []string, tmpDir string, ports []lent, thread *sandbox.Thread) (*process, error) {
 	p := &process{exited: make(chan struct{}), thread: thread}
 	command := &exec.Cmd{
 		Path:        executable,
@@ -47,7 +47,9 @@ func spawn(executable string, arguments []string, tmpDir string, host *lentHost,
 		p.closeThread()
 		return nil, err
 	}
-	host.pass(command)
+	for _, port := range ports {
+		port.pass(command)
+	}
 	started := make(chan error)
 	go func() {
 		runtime.LockOSThread()
@@ -67,8 +69,17 @@ func spawn(executable string, arguments []string, tmpDir string, host *lentHost,
 		closeAll(p.stdin, p.stdout.File, p.stderr.File)
 		return nil, err
 	}
-	host.begin()
+	for _, port := range ports {
+		port.begin()
+	}
 	return p, nil
+}
+
+// lent is a port on its way to a child: a descriptor and the flag that names it.
+type lent interface {
+	// pass adds both to the command; begin is called when the child has its end.
+	pass(command *exec.Cmd)
+	begin()
 }
 
 func (p *process) start(command *exec.Cmd) error {
