@@ -9,6 +9,7 @@ import (
 	"github.com/hozo-run/hozo/llm"
 	"github.com/hozo-run/hozo/provider/anthropic"
 	"github.com/hozo-run/hozo/provider/azure"
+	"github.com/hozo-run/hozo/provider/bedrock"
 	"github.com/hozo-run/hozo/provider/google"
 	"github.com/hozo-run/hozo/provider/modeltable"
 	"github.com/hozo-run/hozo/provider/offline"
@@ -51,6 +52,7 @@ func adapters() map[string]llm.Adapter {
 		job.APIAzureOpenAI:       azure.New,
 		job.APIAnthropicMessages: anthropic.New,
 		job.APIGoogleGenerate:    google.New,
+		job.APIBedrockConverse:   bedrock.New,
 		job.APIScripted:          scripted.New,
 		job.APIOffline:           offline.New,
 	}
