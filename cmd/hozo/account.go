@@ -116,8 +116,8 @@ func (f *accountFlags) known(provider, id string) (job.ProviderConfig, error) {
 			continue
 		}
 		names = append(names, p.ID)
-		if p.ID == provider && len(p.BaseURLs) > 0 && !strings.Contains(p.BaseURLs[0], "*") {
-			return job.ProviderConfig{API: api, BaseURL: p.BaseURLs[0]}, nil
+		if p.ID == provider {
+			return f.listed(p, api)
 		}
 	}
 	if f.baseURL != "" {
@@ -132,6 +132,18 @@ func (f *accountFlags) known(provider, id string) (job.ProviderConfig, error) {
 		hint = fmt.Sprintf("did you mean %q?", best)
 	}
 	return job.ProviderConfig{}, usageError("unknown provider %q in --model (%s); known are %s", provider, hint, strings.Join(names, ", "))
+}
+
+// listed returns the account of a provider of the table. A server that stands in for one with two APIs speaks the older.
+func (f *accountFlags) listed(p modeltable.Provider, api string) (job.ProviderConfig, error) {
+	if f.baseURL != "" && slices.Contains(p.APIs, job.APIOpenAIChat) {
+		return job.ProviderConfig{API: job.APIOpenAIChat}, nil
+	}
+	if f.baseURL == "" && strings.Contains(p.BaseURLs[0], "*") {
+		return job.ProviderConfig{}, usageError("each account of %s has an address of its own: give it with --base-url, as in --base-url %s",
+			p.Name, strings.Replace(p.BaseURLs[0], "*", "NAME", 1))
+	}
+	return job.ProviderConfig{API: api, BaseURL: p.BaseURLs[0]}, nil
 }
 
 // addKey finds the key of an account that has none yet: in the named variable or file, else in the variable that belongs

@@ -62,7 +62,7 @@ func (f *runFlags) register(command *cobra.Command) {
 	flags.StringVar(&f.mcp, "mcp-config", "", "JSON `FILE` of MCP servers, as the field mcp of a job document")
 	flags.StringVar(&f.account.model, "model", "", "the model as `PROVIDER/ID`, for example offline/surveyor")
 	flags.StringVar(&f.account.configFile, "provider-config", "", "JSON `FILE` of accounts by provider, as in a job document")
-	flags.StringVar(&f.account.api, "api", "", "`API` of the provider: "+job.APIOpenAIChat+" or "+job.APIAnthropicMessages)
+	flags.StringVar(&f.account.api, "api", "", "`API` of the provider, such as "+job.APIOpenAIChat+" or "+job.APIOpenAIResponses+"; the provider's own if absent")
 	flags.StringVar(&f.account.baseURL, "base-url", "", "address of the API, as `URL` without the method's path")
 	flags.StringVar(&f.account.keyEnv, "api-key-env", "", "environment variable `NAME` that holds the key")
 	flags.StringVar(&f.account.keyFile, "api-key-file", "", "`FILE` that holds the key")
