@@ -89,12 +89,13 @@ func (c *checker) partType(pointer string, p *llm.Part, allowed []llm.PartType, 
 		return false
 	}
 	thinking := p.Type == llm.PartThinking
+	ofModel := slices.Contains(allowed, llm.PartThinking)
 	for _, field := range []struct {
 		name    string
 		set, ok bool
 	}{
 		{"text", p.Text != "", thinking || p.Type == llm.PartText},
-		{"signature", p.Signature != "", thinking},
+		{"signature", p.Signature != "", thinking || (ofModel && p.Type != llm.PartImage)},
 		{"redacted", p.Redacted, thinking},
 		{"field", p.Field != "", thinking},
 		{"image", p.Image != nil, p.Type == llm.PartImage},

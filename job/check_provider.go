@@ -235,7 +235,7 @@ func (c *checker) rates(pointer string, input, output llm.USD, cacheRead, cacheW
 func (c *checker) compat(pointer string, compat *llm.Compat) {
 	c.oneOf(pointer+"/maxTokensField", compat.MaxTokensField, "max_tokens", "max_completion_tokens")
 	c.oneOf(pointer+"/thinkingDialect", compat.ThinkingDialect,
-		"none", "openai", "openrouter", "deepseek", "zai", "qwen", "qwen-chat-template", "together", "effort", "budget", "adaptive")
+		"none", "openai", "openrouter", "deepseek", "zai", "qwen", "qwen-chat-template", "together", "effort", "budget", "adaptive", "level")
 	c.oneOf(pointer+"/textToolCalls", compat.TextToolCalls, append([]string{llm.TextCallsOff, llm.TextCallsAuto}, llm.TextCallFormats()...)...)
 	if compat.ToolsAsText != nil && *compat.ToolsAsText && compat.TextToolCalls == llm.TextCallsOff {
 		c.add(codeInvalid, pointer+"/toolsAsText", "needs textToolCalls: a model that is given its tools as text answers in text")

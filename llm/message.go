@@ -50,7 +50,8 @@ type Part struct {
 	Type PartType `json:"type"`
 	// Text is the text of a text or thinking part, as valid UTF-8.
 	Text string `json:"text,omitempty"`
-	// Signature is the provider's proof of a thinking part; it is replayed unchanged. Redacted thinking has only this.
+	// Signature is the provider's proof of a thinking part, or of a text or a call that came out of thinking; it is replayed
+	// unchanged, to the model that wrote it only. Redacted thinking has only this.
 	Signature string `json:"signature,omitempty"`
 	// Redacted marks a thinking part whose text the provider keeps to itself.
 	Redacted bool `json:"redacted,omitempty"`

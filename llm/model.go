@@ -92,7 +92,7 @@ type Compat struct {
 	MaxTokensField string `json:"maxTokensField,omitempty"`
 	// ThinkingDialect is how a thinking level is sent: "none", "openai", "openrouter", "deepseek", "zai", "qwen",
 	// "qwen-chat-template", "together"; for the Responses API "openai" or "effort", which asks for no summaries; for the
-	// Anthropic API "budget" or "adaptive".
+	// Anthropic API "budget" or "adaptive"; for Google's "budget" or "level".
 	ThinkingDialect string `json:"thinkingDialect,omitempty"`
 	// ThinkingEfforts renames levels on the wire, for example {"minimal": "low"}.
 	ThinkingEfforts map[Level]string `json:"thinkingEfforts,omitempty"`

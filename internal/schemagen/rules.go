@@ -145,7 +145,7 @@ func specRules() map[string]rule {
 		"Compat": {fields: map[string]func(*node){
 			"maxTokensField": oneOf("", "max_tokens", "max_completion_tokens"),
 			"thinkingDialect": oneOf("", "none", "openai", "openrouter", "deepseek", "zai", "qwen", "qwen-chat-template", "together",
-				"effort", "budget", "adaptive"),
+				"effort", "budget", "adaptive", "level"),
 			"method":          oneOf("", "chat", "responses"),
 			"deployment":      func(n *node) { n.Pattern = `^(\S(.*\S)?)?$` },
 			"thinkingEfforts": func(n *node) { n.AdditionalProperties = &node{Type: "string", Pattern: `\S`} },
@@ -239,10 +239,10 @@ var partNames = map[string]string{
 // partVariants returns the fields and the required fields of a part by type.
 func partVariants() map[string][2][]string {
 	return map[string][2][]string{
-		"text":        {{"text"}, nil},
+		"text":        {{"text", "signature"}, nil},
 		"thinking":    {{"text", "signature", "redacted", "field"}, nil},
 		"image":       {{"image"}, {"image"}},
-		"tool-call":   {{"toolCall"}, {"toolCall"}},
+		"tool-call":   {{"toolCall", "signature"}, {"toolCall"}},
 		"tool-result": {{"toolResult"}, {"toolResult"}},
 	}
 }
