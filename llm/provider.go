@@ -201,4 +201,7 @@ type Response struct {
 	ServedModel string `json:"servedModel,omitempty"`
 	// ID is the provider's id of the response, for support requests.
 	ID string `json:"id,omitempty"`
+	// TextCall says what became of tool calls that the model wrote into its text; nil if there were none, or if nobody
+	// looked for them.
+	TextCall *TextCall `json:"textCall,omitempty"`
 }

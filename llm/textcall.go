@@ -9,7 +9,7 @@ type TextCall struct {
 	// Dropped counts the calls that were recognised and left out, since the agent takes one call at a time.
 	Dropped int `json:"dropped,omitempty"`
 	// Refused says why what looks like a call was not taken, "" if it was: "unknown-tool", "echoed", "quoted", "cut",
-	// "too-long", "too-deep" or "too-complex".
+	// "too-long" or "too-complex".
 	Refused string `json:"refused,omitempty"`
 }
 
