@@ -261,12 +261,12 @@ func (d *decoder) end() (llm.StopReason, error) {
 	return stop, nil
 }
 
-// stopReason translates a finishReason. An unknown one is an error that names it, never an end. The API has no word of
-// its own for an answer that waits for results.
+// stopReason translates a finishReason. An unknown one is an error that names it, never an end. The API has no word for an
+// answer that waits for results; servers that speak like it say FUNCTION_CALL.
 func (d *decoder) stopReason() (llm.StopReason, error) {
 	class := llm.ClassUnknownStop
 	switch d.stop {
-	case "STOP":
+	case "STOP", "FUNCTION_CALL":
 		if len(d.assembly.Calls()) > 0 {
 			return llm.StopTools, nil
 		}

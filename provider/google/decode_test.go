@@ -194,7 +194,7 @@ func TestPiecesThatDoNotFitAreAnError(t *testing.T) {
 func TestFinishReasons(t *testing.T) {
 	t.Parallel()
 	for reason, want := range map[string]string{
-		"STOP": "end", "MAX_TOKENS": "length", "CONTINUATION": "length",
+		"STOP": "end", "FUNCTION_CALL": "end", "MAX_TOKENS": "length", "CONTINUATION": "length",
 		"SAFETY": "refused", "RECITATION": "refused", "LANGUAGE": "refused", "BLOCKLIST": "refused", "PROHIBITED_CONTENT": "refused", "SPII": "refused",
 		"IMAGE_SAFETY": "refused", "IMAGE_PROHIBITED_CONTENT": "refused", "IMAGE_RECITATION": "refused",
 		"MALFORMED_FUNCTION_CALL": "provider", "UNEXPECTED_TOOL_CALL": "provider", "TOO_MANY_TOOL_CALLS": "provider", "MALFORMED_RESPONSE": "provider",

@@ -85,8 +85,8 @@ func (p *provider) Converse(o llm.Opening) (llm.Dialog, error) {
 func modelPath(id string) string {
 	for _, collection := range []string{"models/", "tunedModels/"} {
 		if name, ok := strings.CutPrefix(id, collection); ok {
-			return "/" + collection + wire.PathSegment(name)
+			return "/" + collection + wire.PathPart(name)
 		}
 	}
-	return "/models/" + wire.PathSegment(id)
+	return "/models/" + wire.PathPart(id)
 }
