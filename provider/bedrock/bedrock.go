@@ -133,7 +133,7 @@ func (p *provider) endpointOf(model string) (*wire.Endpoint, error) {
 	if err != nil {
 		return nil, err
 	}
-	endpoint = endpoint.At("/model/"+wire.PathSegment(model)+"/converse-stream", "")
+	endpoint = endpoint.At("/model/"+wire.PathPart(model)+"/converse-stream", "")
 	if key != nil {
 		endpoint = endpoint.Signed(signer(*key, region, p.now))
 	}

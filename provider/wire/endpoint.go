@@ -117,7 +117,7 @@ func (e *Endpoint) addTag(name, template string, f *findings) {
 var tagFields = []string{"{jobId}", "{agentId}", "{agentVersion}", "{purpose}"}
 
 // At returns the endpoint of another method of the same API: path is added to the address as it stands, so what is not
-// part of an address by itself must have gone through PathSegment; query is the encoded query, "" for none. The two share
+// part of an address by itself must have gone through PathPart; query is the encoded query, "" for none. The two share
 // everything else. Adapters whose address names the model call it once per dialog.
 func (e *Endpoint) At(path, query string) *Endpoint {
 	address := *e.url
@@ -140,9 +140,9 @@ func (e *Endpoint) Signed(sign Sign) *Endpoint {
 	return &signed
 }
 
-// PathSegment escapes text, such as the id of a model, so that it is one segment of a path. Everything but unreserved
+// PathPart escapes text, such as the id of a model, so that it is one segment of a path. Everything but unreserved
 // characters (RFC 3986, section 2.3) is escaped, which is also the form that request signatures are made over.
-func PathSegment(text string) string {
+func PathPart(text string) string {
 	const digits = "0123456789ABCDEF"
 	var b strings.Builder
 	for _, c := range []byte(text) {

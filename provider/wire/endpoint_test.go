@@ -52,11 +52,11 @@ func TestBaseURLs(t *testing.T) {
 func TestAnAddressCanNameTheModel(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ base, path, query, want string }{
-		{"https://h.example/v1beta/", "/models/" + PathSegment("gemini-2.5-pro") + ":streamGenerateContent", "alt=sse",
+		{"https://h.example/v1beta/", "/models/" + PathPart("gemini-2.5-pro") + ":streamGenerateContent", "alt=sse",
 			"https://h.example/v1beta/models/gemini-2.5-pro:streamGenerateContent?alt=sse"},
-		{"https://h.example", "/model/" + PathSegment("arn:aws:bedrock:eu-west-1:1:inference-profile/us.m-v1:0") + "/stream", "",
+		{"https://h.example", "/model/" + PathPart("arn:aws:bedrock:eu-west-1:1:inference-profile/us.m-v1:0") + "/stream", "",
 			"https://h.example/model/arn%3Aaws%3Abedrock%3Aeu-west-1%3A1%3Ainference-profile%2Fus.m-v1%3A0/stream"},
-		{"https://h.example/with%20space", "/" + PathSegment("a b?c#d/../%2e\u00fc"), "",
+		{"https://h.example/with%20space", "/" + PathPart("a b?c#d/../%2e\u00fc"), "",
 			"https://h.example/with%20space/a%20b%3Fc%23d%2F..%2F%252e%C3%BC"},
 		{"https://h.example/v1", "", "api-version=v1", "https://h.example/v1?api-version=v1"},
 		{"https://h.example", "/100%", "", "https://h.example/100%25"},
