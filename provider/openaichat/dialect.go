@@ -25,6 +25,11 @@ type dialect struct {
 	parallelTools  *bool
 	strictTools    bool
 	missingFinish  bool
+	// cacheKey sends a key that groups requests for the cache.
+	cacheKey bool
+	// cacheMarks marks for the cache where the shared part of the prompt and the last message end. Only gateways in front of
+	// models that must be asked this way know the marks, and only in content that is a list.
+	cacheMarks bool
 	// shortIDs says that tool call ids must be nine letters and digits.
 	shortIDs bool
 }
@@ -45,15 +50,16 @@ func hosts() []struct {
 		dialect dialect
 	}
 	openAI := dialect{developerRole: true, streamUsage: true, store: true, maxTokens: fieldMaxCompletionTokens,
-		thinking: "openai"}
+		thinking: "openai", cacheKey: true}
 	azure := openAI
-	azure.store, azure.developerRole = false, false
+	azure.store, azure.developerRole, azure.cacheKey = false, false, false
 	return []row{
 		{"api.openai.com", openAI},
 		{"openai.azure.com", azure},
 		{"openrouter.ai", dialect{streamUsage: true, usageInclude: true, maxTokens: fieldMaxTokens,
-			thinking: "openrouter", replayThinking: true}},
-		{"ai-gateway.vercel.sh", dialect{streamUsage: true, maxTokens: fieldMaxTokens, thinking: "openrouter"}},
+			thinking: "openrouter", replayThinking: true, cacheMarks: true}},
+		{"ai-gateway.vercel.sh", dialect{streamUsage: true, maxTokens: fieldMaxTokens, thinking: "openrouter",
+			cacheMarks: true}},
 		{"api.groq.com", dialect{streamUsage: true, maxTokens: fieldMaxCompletionTokens, thinking: "openai"}},
 		{"api.x.ai", dialect{streamUsage: true, maxTokens: fieldMaxCompletionTokens, thinking: "openai"}},
 		{"api.deepseek.com", dialect{streamUsage: true, maxTokens: fieldMaxTokens, thinking: "deepseek",
@@ -65,13 +71,18 @@ func hosts() []struct {
 		{"aliyuncs.com", dialect{streamUsage: true, maxTokens: fieldMaxTokens, thinking: "qwen"}},
 		{"api.mistral.ai", dialect{maxTokens: fieldMaxTokens, thinking: "openai", toolResultName: true, shortIDs: true}},
 		{"router.huggingface.co", dialect{streamUsage: true, maxTokens: fieldMaxTokens, thinking: "openai"}},
+		{"moonshot.ai", localServer()},
+		{"moonshot.cn", localServer()},
+		{"ollama.com", localServer()},
+		{"host.docker.internal", localServer()},
 		{"localhost", localServer()},
 		{"127.0.0.1", localServer()},
 		{"::1", localServer()},
 	}
 }
 
-// localServer is llama.cpp, vLLM or Ollama: their templates read earlier thinking back within a tool loop.
+// localServer is llama.cpp, vLLM or Ollama, or a host of the same models: their templates read earlier thinking back
+// within a tool loop.
 func localServer() dialect {
 	return dialect{streamUsage: true, maxTokens: fieldMaxTokens, thinking: "openai", replayThinking: true}
 }
@@ -104,7 +115,13 @@ func dialectOf(host string, m llm.Model) (dialect, error) {
 	wire.Override(&d.emptyContent, c.EmptyContent)
 	wire.Override(&d.strictTools, c.StrictTools)
 	wire.Override(&d.missingFinish, c.MissingFinishReason)
+	d.usageInclude = d.usageInclude && d.streamUsage
 	d.everyThinking = d.everyThinking && d.replayThinking
+	claude := strings.Contains(strings.ToLower(m.ID), "claude")
+	d.cacheMarks = d.cacheMarks && claude
+	if c.PromptCache != nil {
+		d.cacheMarks, d.cacheKey = *c.PromptCache && claude, *c.PromptCache && !claude
+	}
 	d.parallelTools = c.ParallelToolCalls
 	if c.MaxTokensField != "" {
 		d.maxTokens = c.MaxTokensField

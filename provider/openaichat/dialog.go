@@ -21,7 +21,9 @@ type dialog struct {
 	buf     []byte
 	prefix  int
 	ids     wire.CallIDs
-	last    llm.Role
+	// mark is where the last text that can be marked for the cache ends, 0 if marks are not sent.
+	mark int
+	last llm.Role
 }
 
 // PrefixHash returns the hash of the shared prefix; see llm.Dialog.
@@ -40,10 +42,10 @@ func (c *dialog) Append(m llm.Message) error {
 			return fmt.Errorf("append message: %w", err)
 		}
 	}
-	b := c.buf
+	b, mark := c.buf, c.mark
 	switch m.Role {
 	case llm.RoleUser:
-		b = appendUser(separate(b), m, c.model)
+		b = c.appendUser(separate(b), m)
 	case llm.RoleAssistant:
 		if b = c.appendAssistant(b, m); len(b) == len(c.buf) {
 			return nil
@@ -53,6 +55,7 @@ func (c *dialog) Append(m llm.Message) error {
 		var err error
 		if b, err = c.appendResults(b, m); err != nil {
 			c.ids.Undo()
+			c.mark = mark
 			return fmt.Errorf("append message: %w", err)
 		}
 	}
@@ -83,5 +86,9 @@ func (c *dialog) request(call llm.Call) (wire.Body, error) {
 		tail = append(tail, `":`...)
 		tail = strconv.AppendInt(tail, call.MaxOutputTokens, 10)
 	}
-	return wire.Body{c.buf, append(tail, '}')}, nil
+	tail = append(tail, '}')
+	if c.mark > 0 {
+		return wire.Body{c.buf[:c.mark], []byte(cacheControl), c.buf[c.mark:], tail}, nil
+	}
+	return wire.Body{c.buf, tail}, nil
 }

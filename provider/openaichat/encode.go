@@ -31,6 +31,11 @@ func appendHead(b []byte, o llm.Opening, d dialect) ([]byte, int) {
 		b = strconv.AppendBool(b, *d.parallelTools)
 	}
 	b = appendTools(b, o.Tools, d)
+	if d.cacheKey {
+		b = append(b, `,"prompt_cache_key":"`...)
+		b = append(b, wire.CacheKey(b, o.System)...)
+		b = append(b, '"')
+	}
 	b = append(b, `,"messages":[`...)
 	return appendSystem(b, o, d)
 }
@@ -46,6 +51,9 @@ func appendSystem(b []byte, o llm.Opening, d dialect) ([]byte, int) {
 	}
 	b = append(b, `{"role":"`...)
 	b = append(b, role...)
+	if d.cacheMarks && o.System != "" {
+		return appendMarkedSystem(b, o)
+	}
 	b = append(b, `","content":"`...)
 	if o.System != "" {
 		b = wire.AppendText(b, o.System)
@@ -57,6 +65,24 @@ func appendSystem(b []byte, o llm.Opening, d dialect) ([]byte, int) {
 	b = wire.AppendText(b, o.JobSystem)
 	return append(b, `"}`...), prefix
 }
+
+// appendMarkedSystem appends the rest of the system message as two texts; the first ends the part that is shared between
+// jobs.
+func appendMarkedSystem(b []byte, o llm.Opening) ([]byte, int) {
+	b = append(b, `","content":[{"type":"text","text":"`...)
+	b = wire.AppendText(b, o.System)
+	prefix := len(b)
+	b = append(b, '"')
+	b = append(b, cacheControl...)
+	b = append(b, '}')
+	if o.JobSystem != "" {
+		b = append(b, ',')
+		b = appendTextPart(b, "\n\n"+o.JobSystem)
+	}
+	return append(b, "]}"...), prefix
+}
+
+const cacheControl = `,"cache_control":{"type":"ephemeral"}`
 
 func appendTools(b []byte, tools []llm.ToolSpec, d dialect) []byte {
 	if len(tools) == 0 {
@@ -140,14 +166,14 @@ func appendSwitch(b []byte, on bool, more string) []byte {
 }
 
 // appendUser appends a user message. Text alone is sent as a plain string, because not every server takes a list.
-func appendUser(b []byte, m llm.Message, model llm.Model) []byte {
+func (c *dialog) appendUser(b []byte, m llm.Message) []byte {
 	b = append(b, `{"role":"user","content":`...)
 	var texts []string
 	images := false
 	for _, p := range m.Parts {
 		text := p.Text
 		if p.Type == llm.PartImage {
-			if text = wire.ImageNote(model, p.Image); text == "" {
+			if text = wire.ImageNote(c.model, p.Image); text == "" {
 				images = true
 				continue
 			}
@@ -155,7 +181,7 @@ func appendUser(b []byte, m llm.Message, model llm.Model) []byte {
 		texts = append(texts, text)
 	}
 	if !images {
-		b = wire.AppendString(b, strings.Join(texts, "\n"))
+		b = c.appendContent(b, strings.Join(texts, "\n"))
 		return append(b, '}')
 	}
 	b = append(b, '[')
@@ -163,18 +189,36 @@ func appendUser(b []byte, m llm.Message, model llm.Model) []byte {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = appendUserPart(b, p, model)
+		text := p.Text
+		if p.Type == llm.PartImage {
+			if text = wire.ImageNote(c.model, p.Image); text == "" {
+				b = appendImage(b, p.Image)
+				continue
+			}
+		}
+		b = c.markable(appendTextPart(b, text), text)
 	}
 	return append(b, "]}"...)
 }
 
-func appendUserPart(b []byte, p llm.Part, model llm.Model) []byte {
-	text := p.Text
-	if p.Type == llm.PartImage {
-		if text = wire.ImageNote(model, p.Image); text == "" {
-			return appendImage(b, p.Image)
-		}
+// appendContent appends text as the whole content of a message.
+func (c *dialog) appendContent(b []byte, text string) []byte {
+	if !c.dialect.cacheMarks {
+		return wire.AppendString(b, text)
 	}
+	b = c.markable(appendTextPart(append(b, '['), text), text)
+	return append(b, ']')
+}
+
+// markable remembers that a text which can be marked for the cache ends here. A blank one cannot.
+func (c *dialog) markable(b []byte, text string) []byte {
+	if c.dialect.cacheMarks && strings.TrimSpace(text) != "" {
+		c.mark = len(b) - 1
+	}
+	return b
+}
+
+func appendTextPart(b []byte, text string) []byte {
 	b = append(b, `{"type":"text","text":`...)
 	b = wire.AppendString(b, text)
 	return append(b, '}')
@@ -305,7 +349,7 @@ func (c *dialog) appendResult(b []byte, id, name, text string) []byte {
 		b = wire.AppendString(b, name)
 	}
 	b = append(b, `,"content":`...)
-	b = wire.AppendString(b, text)
+	b = c.appendContent(b, text)
 	return append(b, '}')
 }
 

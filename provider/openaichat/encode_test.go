@@ -187,6 +187,10 @@ func TestEachHostGetsItsDialect(t *testing.T) {
 		absent     []string
 	}{
 		{"OpenAI", "", llm.LevelHigh, llm.Compat{}, []string{`"store":false`, `"reasoning_effort":"high"`, `"role":"developer"`, `"max_completion_tokens":9`}, []string{`"max_tokens"`}},
+		{"OpenAI, all cached by one key", "", llm.LevelHigh, llm.Compat{}, []string{`"prompt_cache_key":"`}, []string{"cache_control"}},
+		{"OpenAI, not cached", "", llm.LevelHigh, llm.Compat{PromptCache: new(false)}, nil, []string{"cache"}},
+		{"Moonshot", "https://api.moonshot.ai/v1", llm.LevelLow, llm.Compat{}, []string{`"reasoning_content":"t"`}, []string{"cache"}},
+		{"OpenRouter without usage", "https://openrouter.ai/api/v1", llm.LevelLow, llm.Compat{StreamUsage: new(false)}, nil, []string{"usage", "cache"}},
 		{"OpenAI without thinking", "", llm.LevelOff, llm.Compat{}, []string{`"reasoning_effort":"none"`}, nil},
 		{"Azure", "https://x.openai.azure.com/openai/v1", llm.LevelLow, llm.Compat{}, []string{`"role":"system"`, `"max_completion_tokens"`}, []string{`"store"`}},
 		{"OpenRouter", "https://openrouter.ai/api/v1", llm.LevelLow, llm.Compat{}, []string{`"reasoning":{"effort":"low"}`, `"usage":{"include":true}`}, []string{"reasoning_effort"}},

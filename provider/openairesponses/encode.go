@@ -2,9 +2,7 @@ package openairesponses
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"encoding/base64"
-	"encoding/hex"
 	"strconv"
 	"strings"
 
@@ -33,20 +31,11 @@ func appendHead(b []byte, o llm.Opening, d dialect) ([]byte, int) {
 	b = appendTools(b, o.Tools, d)
 	if d.cacheKey {
 		b = append(b, `,"prompt_cache_key":"`...)
-		b = append(b, cacheKey(b, o.System)...)
+		b = append(b, wire.CacheKey(b, o.System)...)
 		b = append(b, '"')
 	}
 	b = append(b, `,"input":[`...)
 	return appendSystem(b, o, d)
-}
-
-// cacheKey returns what groups requests for the provider's cache: a hash of what they share, which is the head and the
-// shared part of the system prompt. All jobs of one agent version have the same key, and it says nothing about any job.
-func cacheKey(head []byte, system string) string {
-	h := sha256.New()
-	h.Write(head)
-	h.Write([]byte(system))
-	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
 func appendThinking(b []byte, o llm.Opening, d dialect) []byte {

@@ -1,6 +1,8 @@
 package wire
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"math"
@@ -68,6 +70,16 @@ func Effort(o llm.Opening) string {
 		return "none"
 	}
 	return ""
+}
+
+// CacheKey returns what groups requests for a provider's cache: a hash of what they share, which is the head of the
+// request and the shared part of the system prompt. All jobs of one agent version have the same key, and it says nothing
+// about any job.
+func CacheKey(head []byte, system string) string {
+	h := sha256.New()
+	h.Write(head)
+	h.Write([]byte(system))
+	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
 // Override replaces a default by a switch of llm.Compat that is set.
