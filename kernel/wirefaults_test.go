@@ -28,7 +28,7 @@ import (
 // than six requests for one broken reply.
 func TestSmokeFailuresBrokenProviderResponses(t *testing.T) {
 	t.Parallel()
-	for _, wire := range []dialect{chatDialect, messagesDialect, googleDialect} {
+	for _, wire := range []dialect{chatDialect, responsesDialect, messagesDialect, googleDialect} {
 		for _, f := range slices.Concat(wireFaults, wire.faults) {
 			if f.only != "" && f.only != wire.api {
 				continue
@@ -161,6 +161,8 @@ type faultWriter struct {
 	crlf    bool
 	begun   bool
 	blocks  int
+	// owed are events that a voice sends before the finish mark.
+	owed []string
 }
 
 // write sends text at once. Its error means that the client has gone, which is what some faults are about.
