@@ -292,6 +292,8 @@ const (
 type Writer struct {
 	Model     *ModelRef `json:"model,omitempty"`
 	MaxTokens *int64    `json:"maxTokens,omitempty"`
+	// Instructions replace what writers are told about documents (kernel/workingmemory.WriterPrompt); "" does not.
+	Instructions string `json:"instructions,omitempty"`
 }
 
 // Subagent is an agent that the job's agent may call like a tool, with an objective. It has a dialog of its own and shares
