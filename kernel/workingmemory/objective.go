@@ -18,7 +18,8 @@ const objectiveDescription = "What this call is to find out or to achieve, in on
 // ErrNoObjective is the error of a call that does not say what it is for.
 var ErrNoObjective = errors.New(`the argument "objective" is missing: say in one sentence what this call is for`)
 
-// Intent is a tool as the loop offers it: each call has to state its objective.
+// Intent is a tool as the loop offers it: each call has to state its objective. The zero value stands for a tool of which
+// nothing is known.
 type Intent struct {
 	// Spec is the declaration for the model, with the objective among its required arguments.
 	Spec llm.ToolSpec
@@ -73,6 +74,9 @@ func (i Intent) Split(arguments json.RawMessage) (objective string, rest json.Ra
 	all, err := members(arguments)
 	if err != nil {
 		return "", nil, fmt.Errorf("the arguments are no JSON object: %w", err)
+	}
+	if i.argument == "" {
+		i.argument = objectiveArgument
 	}
 	rest = arguments
 	raw := value(all, i.argument)

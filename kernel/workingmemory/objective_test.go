@@ -93,7 +93,8 @@ func TestTheObjectiveIsTakenOutOfTheArguments(t *testing.T) {
 
 func TestTheToolsOfALoop(t *testing.T) {
 	t.Parallel()
-	specs, intents, err := workingmemory.ToolSpecs([]llm.ToolSpec{{Name: "read", InputSchema: json.RawMessage(`{"type":"object"}`)}})
+	read := llm.ToolSpec{Name: "read", InputSchema: json.RawMessage(`{"type":"object"}`)}
+	specs, intents, err := workingmemory.Offer([]llm.ToolSpec{read, workingmemory.RecallSpec(), workingmemory.FinishSpec()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,9 +111,11 @@ func TestTheToolsOfALoop(t *testing.T) {
 			t.Errorf("%s requires %v", s.Name, schema.Required)
 		}
 	}
-	for _, taken := range []string{"finish", "recall_step"} {
-		if _, _, err := workingmemory.ToolSpecs([]llm.ToolSpec{{Name: taken, InputSchema: json.RawMessage(`{}`)}}); err == nil {
-			t.Errorf("a tool of the name %s is accepted", taken)
-		}
+	if _, _, err := workingmemory.Offer([]llm.ToolSpec{{Name: "x", InputSchema: json.RawMessage(`[]`)}}); err == nil {
+		t.Error("a schema that is no object is accepted")
+	}
+	objective, rest, err := workingmemory.Intent{}.Split(json.RawMessage(`{"objective":"why","x":1}`))
+	if objective != "why" || string(rest) != `{"x":1}` || err != nil {
+		t.Errorf("a tool that nobody knows: %q, %s, %v", objective, rest, err)
 	}
 }

@@ -167,21 +167,22 @@ func orNone(text string) string {
 	return text
 }
 
-// ToolSpecs returns what a job with this loop offers to its model: the tools in their order, each with its objective, then
-// recall_step and finish. The intents by tool name are for Split; finish has none.
-func ToolSpecs(tools []llm.ToolSpec) ([]llm.ToolSpec, map[string]Intent, error) {
-	specs := make([]llm.ToolSpec, 0, len(tools)+2)
-	intents := make(map[string]Intent, len(tools)+1)
-	for _, spec := range append(tools[:len(tools):len(tools)], RecallSpec()) {
-		if _, taken := intents[spec.Name]; taken || spec.Name == FinishTool {
-			return nil, nil, fmt.Errorf("the tool name %q is taken by the working-memory loop", spec.Name)
+// Offer returns what a job with this loop offers to its model: the tools in their order, each but finish requiring its
+// objective. The intents by tool name are for Split; finish has none.
+func Offer(tools []llm.ToolSpec) ([]llm.ToolSpec, map[string]Intent, error) {
+	specs := make([]llm.ToolSpec, len(tools))
+	intents := make(map[string]Intent, len(tools))
+	for i, spec := range tools {
+		specs[i] = spec
+		if spec.Name == FinishTool {
+			continue
 		}
 		intent, err := Require(spec)
 		if err != nil {
 			return nil, nil, err
 		}
 		intents[spec.Name] = intent
-		specs = append(specs, intent.Spec)
+		specs[i] = intent.Spec
 	}
-	return append(specs, FinishSpec()), intents, nil
+	return specs, intents, nil
 }

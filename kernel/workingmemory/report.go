@@ -60,7 +60,15 @@ func (r Report) Markdown() string {
 	list(&b, "gaps", r.gaps())
 	list(&b, "degraded", r.Degraded)
 	line("document", r.Document.Hash())
-	b.WriteString("---\n\n# Result\n\n")
+	b.WriteString("---\n\n")
+	b.WriteString(r.Body())
+	return b.String()
+}
+
+// Body returns the file without its frontmatter: what a subagent gives back to its parent.
+func (r Report) Body() string {
+	var b strings.Builder
+	b.WriteString("# Result\n\n")
 	switch {
 	case r.Finish != nil:
 		b.WriteString(strings.TrimSpace(r.Finish.Answer))
