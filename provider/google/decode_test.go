@@ -288,6 +288,7 @@ func TestErrorsInTheStream(t *testing.T) {
 		{"an overflow", data(`{"error": {"code": 400,"message": "The input token count (1196265) exceeds the maximum number of tokens allowed (1048575).","status": "INVALID_ARGUMENT"}}`),
 			llm.ClassContextOverflow},
 		{"without a code", data(`{"error": {"message": "boom","status": "INTERNAL"}}`), llm.ClassProvider},
+		{"without the name of its field", parts(text("a")) + "{\r\n  \"error\": {\r\n    \"code\": 429,\r\n    \"message\": \"slow down\"\r\n  }\r\n}\r\n", llm.ClassRateLimit},
 		{"a text alone", data(`{"error": "boom"}`), llm.ClassProvider},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

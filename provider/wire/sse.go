@@ -35,7 +35,9 @@ type Events struct {
 	skipLF     bool
 	// alien counts lines that belong to no event stream, seen the events: together they tell a web page from a stream.
 	alien, seen int
-	err         error
+	// stray are those lines, kept as long as they may be the report of an error that came without a field name.
+	stray []byte
+	err   error
 }
 
 type span struct{ from, to int }
@@ -70,7 +72,8 @@ func (e *Events) Close() {
 func (e *Events) Alien() bool { return e.seen == 0 && e.alien > 0 }
 
 // Next returns the next event that has data. The error is io.EOF at the end of the input, an error that wraps
-// ErrTooLarge for an event above MaxEvent, or the error of the source.
+// ErrTooLarge for an event above MaxEvent, or the error of the source. Where the input held the report of an error as plain
+// JSON between its events, as some servers write it, the *llm.Error for that report comes in place of io.EOF.
 func (e *Events) Next() (Event, error) {
 	e.start = e.next
 	e.clear()
@@ -78,7 +81,7 @@ func (e *Events) Next() (Event, error) {
 		line, ok := e.line()
 		if !ok {
 			if err := e.fill(); err != nil {
-				return Event{}, err
+				return Event{}, e.ended(err)
 			}
 			continue
 		}
@@ -169,8 +172,33 @@ func (e *Events) field(line span) {
 		e.name = value
 	case "", "id", "retry":
 	default:
-		e.alien++
+		e.keepStray(text)
 	}
+}
+
+// keepStray counts a line that belongs to no event, and keeps it if it may be a part of a report.
+func (e *Events) keepStray(line []byte) {
+	e.alien++
+	if line = bytes.TrimSpace(line); len(line) == 0 || (len(e.stray) == 0 && line[0] != '{' && line[0] != '[') {
+		return
+	}
+	if len(e.stray)+len(line) < errorBody {
+		e.stray = append(e.stray, line...)
+	}
+}
+
+// ended returns the error for the end of the input.
+func (e *Events) ended(err error) error {
+	if !errors.Is(err, io.EOF) || len(e.stray) == 0 {
+		return err
+	}
+	var l Lexer
+	l.Reset(e.stray)
+	l.Skip()
+	if r := parseReport(e.stray); l.End() == nil && r.message != "" {
+		return r.inStream()
+	}
+	return err
 }
 
 func (e *Events) addData(value span) {
@@ -234,5 +262,5 @@ func (e *Events) lastLine() {
 			return
 		}
 	}
-	e.alien++
+	e.keepStray(rest)
 }

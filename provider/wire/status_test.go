@@ -15,7 +15,9 @@ func TestDetailsTellAPassingLimitFromASpentQuota(t *testing.T) {
 	report := func(code, status, message, details string) string {
 		return `{"error":{"code":` + code + `,"message":"` + message + `","status":"` + status + `","details":` + details + `}}`
 	}
-	retry := func(delay string) string { return `{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":` + delay + `}` }
+	retry := func(delay string) string {
+		return `{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":` + delay + `}`
+	}
 	violation := func(id string) string {
 		return `{"violations":[{"quotaMetric":"m"},{"quotaId":"` + id + `","quotaDimensions":{"quotaId":"PerDay"}}],"@type":"type.googleapis.com/google.rpc.QuotaFailure"}`
 	}
