@@ -8,6 +8,7 @@
 package bedrock
 
 import (
+	"cmp"
 	"errors"
 	"net/url"
 	"strings"
@@ -115,29 +116,33 @@ func (p *provider) Converse(o llm.Opening) (llm.Dialog, error) {
 
 // endpointOf returns the endpoint of a model, signed if the account has an access key.
 func (p *provider) endpointOf(model string) (*wire.Endpoint, error) {
-	region := arnRegion(model)
-	for _, next := range []string{p.account.Region, hostRegion(p.account.BaseURL)} {
-		if region == "" {
-			region = next
-		}
-	}
-	key := p.account.SigningKey
-	switch {
-	case region == "" && (p.account.BaseURL == "" || key != nil):
-		return nil, errors.New("the region of the model is not known: set region in the account's aws, use the model's ARN, " +
-			"or a baseUrl such as https://bedrock-runtime.eu-central-1.amazonaws.com")
-	case !regionName(region):
-		return nil, errors.New("model id: the ARN names no region")
+	region, err := p.regionOf(model)
+	if err != nil {
+		return nil, err
 	}
 	endpoint, err := p.endpoint(region)
 	if err != nil {
 		return nil, err
 	}
 	endpoint = endpoint.At("/model/"+wire.PathPart(model)+"/converse-stream", "")
-	if key != nil {
+	if key := p.account.SigningKey; key != nil {
 		endpoint = endpoint.Signed(signer(*key, region, p.now))
 	}
 	return endpoint, nil
+}
+
+// regionOf returns the region of a model: that in its ARN, that of the account, that in the host of the base URL. It may
+// be unknown, "", for requests to a gateway that are not signed.
+func (p *provider) regionOf(model string) (string, error) {
+	region := cmp.Or(arnRegion(model), p.account.Region, hostRegion(p.account.BaseURL))
+	switch {
+	case region == "" && (p.account.BaseURL == "" || p.account.SigningKey != nil):
+		return "", errors.New("the region of the model is not known: set region in the account's aws, use the model's ARN, " +
+			"or a baseUrl such as https://bedrock-runtime.eu-central-1.amazonaws.com")
+	case !regionName(region):
+		return "", errors.New("model id: the ARN names no region")
+	}
+	return region, nil
 }
 
 // arnRegion returns the region in the ARN of a model or profile, "" for any other id.
