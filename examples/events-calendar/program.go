@@ -147,7 +147,11 @@ func findModel(api, baseURL, id string) (llm.Model, bool) {
 // chooseModel sets the model and its account.
 func (s *settings) chooseModel(c *runner.Config) error {
 	if s.model == demo {
-		script, err := scripted.FromYAML(demoScript)
+		text := demoScript
+		if s.script != nil {
+			text = s.script
+		}
+		script, err := scripted.FromYAML(text)
 		if err != nil {
 			return fmt.Errorf("read the demo script: %w", err)
 		}

@@ -32,6 +32,9 @@ type settings struct {
 	key     string
 	madeKey bool
 	runs    int
+
+	// script is that of the demo model; nil is the one that is part of the program.
+	script []byte
 }
 
 var errHelp = flag.ErrHelp

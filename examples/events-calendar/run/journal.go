@@ -20,8 +20,8 @@ type Journal struct {
 	id    string
 	// ctx outlives the run: what happened is recorded also when the run is aborted.
 	ctx context.Context
-	// OnFrame, if set, sees each frame when it has been stored, in order.
-	OnFrame func(job.Frame)
+	// OnFrame, if set, sees each frame when it has been stored, in order. Its error is that of storing the frame.
+	OnFrame func(context.Context, job.Frame) error
 
 	mu     sync.Mutex
 	events int64 // the last event that is stored
@@ -122,12 +122,12 @@ func (j *Journal) write(f heldFrame) error {
 	if err != nil {
 		return fmt.Errorf("keep the frame %d of %s: %w", f.n, j.id, err)
 	}
-	if j.OnFrame != nil {
-		frame, err := job.ParseFrame(f.line)
-		if err != nil {
-			return err
-		}
-		j.OnFrame(frame)
+	if j.OnFrame == nil {
+		return nil
 	}
-	return nil
+	frame, err := job.ParseFrame(f.line)
+	if err != nil {
+		return err
+	}
+	return j.OnFrame(j.ctx, frame)
 }

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -75,8 +76,12 @@ func (r *Runner) attempt(ctx context.Context, id string, a *attempt) error {
 	if err != nil {
 		return r.finish(ctx, id, failed(job.ReasonError, job.CodeInternal, problemText(err)), nil)
 	}
-	notebook := &memory.Notebook{}
-	outcome, err := r.execute(ctx, spec, record, notebook, a)
+	before, err := r.config.Runs.Steps(ctx, id)
+	if err != nil {
+		return err
+	}
+	notebook := noted(before)
+	outcome, err := r.execute(ctx, spec, record, before, notebook, a)
 	if err != nil {
 		return err
 	}
@@ -84,6 +89,18 @@ func (r *Runner) attempt(ctx context.Context, id string, a *attempt) error {
 		return nil // the next process takes it up
 	}
 	return r.finish(ctx, id, outcome, notebook.Drafts())
+}
+
+// noted returns a notebook with what the attempts before have noted: their calls are not made again.
+func noted(before []run.Step) *memory.Notebook {
+	n := &memory.Notebook{}
+	for _, s := range before {
+		var d memory.Draft
+		if s.Tool == memory.NoteTool && s.Status == "ok" && json.Unmarshal(s.Arguments, &d) == nil {
+			_ = n.Note(s.CallID, d) // the notebook of the attempt that made the call had room for it
+		}
+	}
+	return n
 }
 
 func failed(reason job.Reason, code, message string) job.Outcome {
@@ -122,7 +139,7 @@ func (r *Runner) spec(ctx context.Context, record *run.Run) (*job.Spec, error) {
 }
 
 // execute runs the job to its end and keeps what it reports.
-func (r *Runner) execute(ctx context.Context, spec *job.Spec, record run.Run, notebook *memory.Notebook, a *attempt) (job.Outcome, error) {
+func (r *Runner) execute(ctx context.Context, spec *job.Spec, record run.Run, before []run.Step, notebook *memory.Notebook, a *attempt) (job.Outcome, error) {
 	near, far := net.Pipe()
 	scope := memory.WithNotebook(calendar.WithScope(ctx, calendar.Scope{Approve: record.Mode == run.Auto}), notebook)
 	connection, err := r.host.Connect(scope, far, hostserver.Run{ID: spec.ID, Tools: lent(r.config.Agent)})
@@ -130,21 +147,26 @@ func (r *Runner) execute(ctx context.Context, spec *job.Spec, record run.Run, no
 		return job.Outcome{}, errors.Join(err, near.Close())
 	}
 	defer connection.Close()
-	recorder := newRecorder(r.config.Runs, record.ID, record.Steps)
-	handle, err := r.config.Runtime.Start(ctx, spec, job.Ports{Host: near})
+	journal := r.config.Runs.Journal(ctx, record.ID)
+	recorder := newRecorder(r.config.Runs, record.ID, before)
+	journal.OnFrame = recorder.frame
+	handle, err := r.config.Runtime.Start(ctx, spec, job.Ports{Host: near, Journal: journal})
 	if err != nil {
 		return failed(job.ReasonError, "job-refused", problemText(err)), nil
 	}
 	a.begun(handle)
 	for event := range handle.Events() {
-		if err := recorder.event(ctx, event); err != nil && recorder.broken == nil {
-			recorder.broken = err
-			handle.Abort("the run cannot be recorded")
+		err := recorder.event(ctx, event)
+		if err == nil {
+			journal.Stored(event.Seq)
+			continue
 		}
+		journal.Close(err)
+		handle.Abort("the run cannot be recorded")
 	}
 	outcome := handle.Wait()
-	if recorder.broken != nil {
-		return outcome, fmt.Errorf("record the run: %w", recorder.broken)
+	if err := recorder.failed(); err != nil {
+		return outcome, fmt.Errorf("record the run: %w", err)
 	}
 	return outcome, nil
 }

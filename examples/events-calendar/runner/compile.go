@@ -1,15 +1,18 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/hozo-run/hozo/job"
+	"github.com/hozo-run/hozo/kernel/workingmemory"
 	"github.com/hozo-run/hozo/llm"
 	"github.com/hozo-run/hozo/problem"
 
@@ -23,6 +26,8 @@ import (
 const SearchServer = "search"
 
 const (
+	// defaultLabel is the label of the prompt that no package names.
+	defaultLabel = "production"
 	// maxLessons is how many lessons a run is given.
 	maxLessons = 8
 	// defaultTimeout is the time of a run whose agent has no budget of time.
@@ -115,7 +120,7 @@ func (r *Runner) bound(spec *job.Spec) {
 	if n := budget.MaxSteps; n > 0 {
 		spec.Limits.MaxTurns = &n
 	}
-	switch cost := llm.USD(llm.MicroUSD(budget.MaxCostUSD * 1e6)); {
+	switch cost := usd(budget.MaxCostUSD); {
 	case budget.MaxCostUSD == 0:
 	case r.config.Priced:
 		spec.Limits.MaxCostUSD = &cost
@@ -168,10 +173,8 @@ func (r *Runner) credentials(spec *job.Spec) {
 	}
 }
 
-// writerPrompt is the prompt of the writer of working-memory documents. All agents share it.
-var writerPrompt = prompt.Ref{Name: "kernel/stm-writer", Label: "production"}
-
-// findPrompts looks up every prompt of the agent.
+// findPrompts looks up every prompt of the agent, and the one of the writers of working-memory documents, which all agents
+// share.
 func (r *Runner) findPrompts(ctx context.Context) []prompt.Prompt {
 	var wants []prompt.Want
 	r.config.Agent.Each(func(a *agent.Agent) {
@@ -179,6 +182,7 @@ func (r *Runner) findPrompts(ctx context.Context) []prompt.Prompt {
 			wants = append(wants, prompt.Want{Ref: a.Prompt, Text: a.Definition.Instructions, Version: a.Definition.Version})
 		}
 	})
+	wants = append(wants, prompt.Want{Ref: prompt.Ref{Name: workingmemory.WriterPrompt, Label: defaultLabel}, Text: workingmemory.Prompt(workingmemory.WriterPrompt), Version: "1"})
 	if r.config.PromptLabel != "" {
 		for i := range wants {
 			wants[i].Label = r.config.PromptLabel
@@ -187,14 +191,55 @@ func (r *Runner) findPrompts(ctx context.Context) []prompt.Prompt {
 	return prompt.Resolve(ctx, r.config.Prompts, wants)
 }
 
-// install puts the prompts, the loops, the subagents and the servers that agents name into the document.
+// install puts the agents into the document, each with the text that the prompt source has for it.
 func (r *Runner) install(spec *job.Spec, prompts []prompt.Prompt) {
 	texts := map[string]string{}
 	for _, p := range prompts {
 		texts[p.Name] = p.Text
 	}
-	spec.Agent = r.definition(r.config.Agent, texts)
+	root := r.config.Agent
+	spec.Agent, spec.Loop, spec.Subagents = r.definition(root, texts), loop(root, texts), r.roster(root, texts)
 }
+
+// roster makes the subagents of an agent. The budget of an entry bounds one call; where it says nothing, that of the
+// subagent's own package does.
+func (r *Runner) roster(a *agent.Agent, texts map[string]string) []job.Subagent {
+	var roster []job.Subagent
+	for _, s := range a.Subagents {
+		limits := &job.SubagentLimits{}
+		if n := cmp.Or(s.Budget.MaxSteps, s.Agent.Budget.MaxSteps); n > 0 {
+			limits.MaxTurns = &n
+		}
+		limits.TimeoutSec = float64(cmp.Or(s.Budget.MaxWallMS, s.Agent.Budget.MaxWallMS)) / 1000
+		if dollars := cmp.Or(s.Budget.MaxCostUSD, s.Agent.Budget.MaxCostUSD); dollars > 0 && r.config.Priced {
+			cost := usd(dollars)
+			limits.MaxCostUSD = &cost
+		}
+		roster = append(roster, job.Subagent{Name: s.Name, Description: s.Description, Agent: r.definition(s.Agent, texts), Loop: loop(s.Agent, texts),
+			Limits: limits, Subagents: r.roster(s.Agent, texts)})
+	}
+	return roster
+}
+
+// workingMemoryLoop is off as long as the kernel refuses the loop.
+const workingMemoryLoop = false
+
+// loop returns the loop of an agent. The writer of every working-memory document gets the same text.
+func loop(a *agent.Agent, texts map[string]string) *job.Loop {
+	if a.Loop.Kind != job.LoopWorkingMemory || !workingMemoryLoop {
+		return nil
+	}
+	l := a.Loop
+	writer := job.Writer{}
+	if l.Writer != nil {
+		writer = *l.Writer
+	}
+	writer.Instructions = texts[workingmemory.WriterPrompt]
+	l.Writer = &writer
+	return &l
+}
+
+func usd(dollars float64) llm.USD { return llm.USD(math.Round(dollars * 1e6)) }
 
 // definition is the agent of a job with the instructions that the prompt source has for it. Tools of the search server are
 // left out where there is none.

@@ -2,6 +2,8 @@ package runner
 
 import (
 	"context"
+	"encoding/json"
+	"slices"
 	"strings"
 	"sync"
 
@@ -11,29 +13,72 @@ import (
 )
 
 // recorder keeps what a job reports: events as they are, and what people ask for most as a view of its own: steps,
-// documents, what was degraded. It is used by one goroutine for events and one for frames.
+// documents, what was degraded. Events come from one goroutine and frames from another. The first failure is kept, and
+// nothing is recorded after it.
 type recorder struct {
-	runs   *run.Store
-	id     string
-	broken error
+	runs *run.Store
+	id   string
 
-	mu    sync.Mutex
-	steps map[string]run.Step
-	count int64
+	mu     sync.Mutex
+	broken error
+	steps  map[string]run.Step
+	// counted are the calls of the agent itself.
+	counted map[string]bool
 }
 
-func newRecorder(runs *run.Store, id string, steps int64) *recorder {
-	return &recorder{runs: runs, id: id, steps: map[string]run.Step{}, count: steps}
+// newRecorder returns the recorder of an attempt. before are the steps of the attempts before it.
+func newRecorder(runs *run.Store, id string, before []run.Step) *recorder {
+	r := &recorder{runs: runs, id: id, steps: map[string]run.Step{}, counted: map[string]bool{}}
+	for _, s := range before {
+		if s.ParentCallID == "" {
+			r.counted[s.CallID] = true
+		}
+	}
+	return r
+}
+
+func (r *recorder) failed() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.broken
 }
 
 // event keeps one event.
 func (r *recorder) event(ctx context.Context, e *job.Event) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.broken == nil {
+		r.broken = r.runs.AddEvent(ctx, e)
+	}
+	if r.broken == nil {
+		r.broken = r.view(ctx, e)
+	}
+	return r.broken
+}
+
+// frame keeps the whole arguments and the whole answer of a call, which events do not have.
+func (r *recorder) frame(ctx context.Context, f job.Frame) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if r.broken != nil {
 		return r.broken
 	}
-	if err := r.runs.AddEvent(ctx, e); err != nil {
-		return err
+	switch f.Type {
+	case job.FrameCallStarted:
+		var d job.CallStartedFrame
+		if r.broken = json.Unmarshal(f.Data, &d); r.broken == nil {
+			r.broken = r.step(ctx, d.CallID, func(s *run.Step) { s.Arguments = d.Arguments })
+		}
+	case job.FrameCallFinished:
+		var d job.CallFinishedFrame
+		if r.broken = json.Unmarshal(f.Data, &d); r.broken == nil {
+			r.broken = r.step(ctx, d.CallID, func(s *run.Step) { s.Output = d.Text })
+		}
 	}
+	return r.broken
+}
+
+func (r *recorder) view(ctx context.Context, e *job.Event) error {
 	switch d := e.Data.(type) {
 	case *job.ToolCallData:
 		return r.called(ctx, e, d)
@@ -45,12 +90,19 @@ func (r *recorder) event(ctx context.Context, e *job.Event) error {
 			}
 		})
 	case *job.StepRecordedData:
+		if d.CallID == "" {
+			return nil // a reply without a call: the document tells of it
+		}
 		return r.step(ctx, d.CallID, func(s *run.Step) { s.Objective = d.Objective })
 	case *job.MemoryUpdatedData:
 		return r.remembered(ctx, e, d)
 	case *job.Notice:
 		if degrades(d.Code) {
-			_, err := r.runs.Change(ctx, r.id, func(c *run.Run) { c.Degraded = append(c.Degraded, *d) })
+			_, err := r.runs.Change(ctx, r.id, func(c *run.Run) {
+				if !slices.Contains(c.Degraded, *d) { // each attempt says it again
+					c.Degraded = append(c.Degraded, *d)
+				}
+			})
 			return err
 		}
 	case *job.UsageData:
@@ -75,13 +127,16 @@ func (r *recorder) called(ctx context.Context, e *job.Event, d *job.ToolCallData
 		status = "blocked"
 	}
 	err := r.step(ctx, d.CallID, func(s *run.Step) {
-		*s = run.Step{CallID: d.CallID, ParentCallID: e.ParentCallID, Tool: d.Tool, Arguments: d.Input, Status: status}
+		s.ParentCallID, s.Tool, s.Status = e.ParentCallID, d.Tool, status
+		if s.Arguments == nil {
+			s.Arguments = d.Input
+		}
 	})
 	if err != nil || e.ParentCallID != "" {
 		return err
 	}
-	r.count++
-	_, err = r.runs.Change(ctx, r.id, func(c *run.Run) { c.Steps = r.count })
+	r.counted[d.CallID] = true
+	_, err = r.runs.Change(ctx, r.id, func(c *run.Run) { c.Steps = int64(len(r.counted)) })
 	return err
 }
 
@@ -95,8 +150,6 @@ func (r *recorder) remembered(ctx context.Context, e *job.Event, d *job.MemoryUp
 
 // step changes the step of a call.
 func (r *recorder) step(ctx context.Context, callID string, change func(*run.Step)) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	s := r.steps[callID]
 	s.CallID = callID
 	change(&s)
