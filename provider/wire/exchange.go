@@ -136,8 +136,12 @@ func (e *Endpoint) exchange(ctx context.Context, header http.Header, body Body, 
 		err = stream(ctx, answer, framing(kind, src), src, d)
 	}
 	response, err := settle(ctx, d, err)
+	id := requestID(answer.Header)
 	if f, ok := errors.AsType[*llm.Error](err); ok && f == err && f.RequestID == "" {
-		f.RequestID = requestID(answer.Header)
+		f.RequestID = id
+	}
+	if response.ID == "" {
+		response.ID = e.secrets.clean(id)
 	}
 	return response, err
 }
