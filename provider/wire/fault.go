@@ -188,7 +188,8 @@ func (r *report) addCode(l *Lexer, key string) {
 		if text != "error" {
 			r.kind = strings.TrimSpace(r.kind + " " + text)
 		}
-		if r.code == "" && text != "error" {
+		// A code that only repeats the status says less than a word.
+		if (r.code == "" || r.code == strconv.Itoa(r.status)) && text != "error" {
 			r.code = text
 		}
 		return

@@ -53,7 +53,7 @@ func TestDetailsTellAPassingLimitFromASpentQuota(t *testing.T) {
 		})
 	}
 	e := StatusError(429, http.Header{"Retry-After": {"3"}}, []byte(report("429", "x", quota, "["+retry(`"8s"`)+"]")), time.Time{})
-	if e.RetryAfter != 3*time.Second || !strings.Contains(e.Message, "exceeded") {
-		t.Errorf("wait %s, message %q; the header goes first", e.RetryAfter, e.Message)
+	if e.RetryAfter != 3*time.Second || e.Code != "x" || !strings.Contains(e.Message, "exceeded") {
+		t.Errorf("wait %s, code %s, message %q; the header goes first, and the word for a code", e.RetryAfter, e.Code, e.Message)
 	}
 }
