@@ -91,6 +91,9 @@ func (d *dialog) Stream(ctx context.Context, call llm.Call, sink llm.Sink) (llm.
 	case err != nil:
 		v.abandon()
 		return response, err
+	case v.long:
+		response.TextCall = &llm.TextCall{Refused: string(TooLong)}
+		return response, nil
 	case v.open || len(response.Message.ToolCalls()) > 0:
 		return response, v.release()
 	case response.Stop == llm.StopLength && v.scanner.sure:

@@ -7,9 +7,11 @@ import "strings"
 
 // skip returns the next place that holds no blank.
 func (p *parser) skip(at int) int {
+	from := at
 	for at < len(p.text) && strings.IndexByte(blanks, p.text[at]) >= 0 {
 		at++
 	}
+	p.work.spend(at - from)
 	return at
 }
 

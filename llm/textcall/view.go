@@ -14,7 +14,7 @@ type view struct {
 	// sent counts the bytes of the text, without thinking, that were passed on.
 	sent int
 	// open says that nothing is held back any more: the API delivers calls itself, or the text is too long to be read.
-	open bool
+	open, long bool
 
 	stage viewStage
 	// head is text that is not passed on yet, from before the scanner.
@@ -117,6 +117,7 @@ func (v *view) think() error {
 func (v *view) scan(piece []byte) error {
 	shown := v.scanner.add(piece)
 	if len(v.scanner.text) > maxText {
+		v.long = true
 		return v.release()
 	}
 	if shown <= v.sent {
@@ -162,6 +163,11 @@ func (v *view) abandon() {
 
 // finish passes on the rest of the text and the calls of the message.
 func (v *view) finish(rest string, m llm.Message) error {
+	if v.stage == inThinking && len(v.head) > 0 {
+		if err := v.sink(llm.Delta{Kind: llm.DeltaThinking, Text: v.head}); err != nil {
+			return err
+		}
+	}
 	if rest != "" {
 		if err := v.sink(llm.Delta{Kind: llm.DeltaText, Text: []byte(rest)}); err != nil {
 			return err

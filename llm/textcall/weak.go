@@ -122,7 +122,7 @@ func (p *parser) inline(start int) (find, bool) {
 		return find{}, false
 	}
 	c := newSurroundings(p.text, start)
-	for at := start; !p.work.empty(); {
+	for at := start; at < end && !p.work.empty(); {
 		if at = p.first(at, "{"); at >= end {
 			return find{}, false
 		}
@@ -173,11 +173,14 @@ const (
 // react reads Action and Action Input, up to the observation that some models invent.
 func (p *parser) react(start int) (find, bool) {
 	c := newSurroundings(p.text, start)
-	for at := start; at < len(p.text); {
+	for at := start; at < len(p.text) && !p.work.empty(); {
 		line := p.first(at, "\n")
 		name, ok := strings.CutPrefix(strings.TrimSpace(p.text[at:line]), reactAction)
-		input := p.over(line, reactInput)
-		if !ok || input == line {
+		input := line
+		if ok {
+			input = p.over(line, reactInput)
+		}
+		if input == line {
 			at = line + 1
 			continue
 		}
