@@ -179,6 +179,11 @@ func TestProviderValues(t *testing.T) {
 		"unknown placeholder":    {"tagHeaders", `{"X-Tag": "a {jobid}"}`, []string{"unknown /tagHeaders/X-Tag"}},
 		"open brace":             {"tagHeaders", `{"X-Tag": "{jobId"}`, []string{"unknown /tagHeaders/X-Tag"}},
 		"all placeholders":       {"tagHeaders", `{"X-Tag": "{jobId}/{agentId}/{agentVersion}/{purpose}"}`, nil},
+		"known preset of tags":   {"tagPreset", `"cloudflare-ai-gateway"`, nil},
+		"unknown preset of tags": {"tagPreset", `"cloudfare"`, []string{"unknown /tagPreset"}},
+		"version of another API": {"apiVersion", `"preview"`, []string{"invalid /apiVersion"}},
+		"unknown method":         {"models", `{"m": {"compat": {"method": "fax"}}}`, []string{"unknown /models/m/compat/method"}},
+		"deployment with space":  {"models", `{"m": {"compat": {"deployment": "d "}}}`, []string{"invalid /models/m/compat/deployment"}},
 		"window":                 {"models", `{"m": {"contextWindow": 0}}`, []string{"out-of-range /models/m/contextWindow"}},
 		"output":                 {"models", `{"m": {"maxOutputTokens": -1}}`, []string{"out-of-range /models/m/maxOutputTokens"}},
 		"output above window":    {"models", `{"m": {"contextWindow": 10, "maxOutputTokens": 11}}`, []string{"out-of-range /models/m/maxOutputTokens"}},
@@ -212,6 +217,19 @@ func TestProviderValues(t *testing.T) {
 				t.Errorf("problems (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestTheVersionOfAnAPIBelongsToAzure(t *testing.T) {
+	t.Parallel()
+	for version, want := range map[string][]string{
+		"preview": nil, "2025-04-01-preview": nil,
+		"v1&key=x": {"invalid /providers/local/apiVersion"}, " v1": {"invalid /providers/local/apiVersion"},
+	} {
+		text := with(t, "providers/local", `{"api": "azure-openai", "baseUrl": "https://n.openai.azure.com", "apiVersion": "`+version+`"}`)
+		if diff := cmp.Diff(want, found(t, text)); diff != "" {
+			t.Errorf("%q: problems (-want +got):\n%s", version, diff)
+		}
 	}
 }
 
