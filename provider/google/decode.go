@@ -87,7 +87,7 @@ func (d *decoder) apply(e *event) error {
 	}
 	if e.hasUsage {
 		d.hasUsage = true
-		d.usage.merge(e.usage)
+		d.usage.merge(&e.usage)
 	}
 	if d.id == "" && len(e.id) > 0 {
 		d.id = wire.Cut(wire.Unquote(e.id))

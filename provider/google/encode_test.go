@@ -2,6 +2,9 @@ package google
 
 import (
 	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -110,6 +113,30 @@ func TestAddresses(t *testing.T) {
 		if err != nil || r.Path != tt.want || r.Method != "POST" {
 			t.Errorf("%s %s: %s %s (error %v), want %s", tt.base, tt.model, r.Method, r.Path, err, tt.want)
 		}
+	}
+}
+
+func TestTheKeyGoesIntoAHeaderAndNotIntoTheAddress(t *testing.T) {
+	t.Parallel()
+	var query, key string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		query, key = r.URL.RawQuery, r.Header.Get("X-Goog-Api-Key")
+		_, _ = io.WriteString(w, finish("STOP", someUsage))
+	}))
+	defer server.Close()
+	p, err := New(llm.Account{BaseURL: server.URL, APIKey: "key-0123456789"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := p.Converse(llm.Opening{Model: llm.Model{ID: "m"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Append(llm.UserText("q")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Stream(t.Context(), llm.Call{}, nil); err != nil || query != "alt=sse" || key != "key-0123456789" {
+		t.Errorf("query %q, key %q, error %v", query, key, err)
 	}
 }
 

@@ -5,10 +5,16 @@ import (
 	"github.com/hozo-run/hozo/provider/wire"
 )
 
-// counts is a usage object; nil means that the object does not hold the count. The prompt includes what was cached, the
-// candidates leave the thoughts out.
+// counts is a usage object. The prompt includes what was cached, the candidates leave the thoughts out.
 type counts struct {
-	prompt, cached, tools, candidates, thoughts, total *int64
+	prompt, cached, tools, candidates, thoughts, total count
+}
+
+// count is one of them.
+type count struct {
+	n int64
+	// said is set if the object holds the count.
+	said bool
 }
 
 // read overwrites the counts that the next value holds, and reports whether it holds any.
@@ -17,17 +23,17 @@ func (c *counts) read(l *wire.Lexer) bool {
 	for key := range l.Members() {
 		switch string(key) {
 		case "promptTokenCount":
-			found = number(l, &c.prompt) || found
+			found = c.prompt.read(l) || found
 		case "candidatesTokenCount":
-			found = number(l, &c.candidates) || found
+			found = c.candidates.read(l) || found
 		case "thoughtsTokenCount":
-			found = number(l, &c.thoughts) || found
+			found = c.thoughts.read(l) || found
 		case "cachedContentTokenCount":
-			number(l, &c.cached)
+			c.cached.read(l)
 		case "toolUsePromptTokenCount":
-			number(l, &c.tools)
+			c.tools.read(l)
 		case "totalTokenCount":
-			number(l, &c.total)
+			c.total.read(l)
 		default:
 			l.Skip()
 		}
@@ -35,44 +41,41 @@ func (c *counts) read(l *wire.Lexer) bool {
 	return found
 }
 
-func number(l *wire.Lexer, field **int64) bool {
+// most bounds a count, so that sums of counts stay in range.
+const most = 1 << 50
+
+func (c *count) read(l *wire.Lexer) bool {
 	n, ok := l.Int()
 	if ok {
-		*field = &n
+		*c = count{min(max(n, 0), most), true}
 	}
 	return ok
 }
 
 // merge takes every count that later holds. Each event counts the whole response so far.
-func (c *counts) merge(later counts) {
-	for _, pair := range [][2]**int64{
-		{&c.prompt, &later.prompt}, {&c.cached, &later.cached}, {&c.tools, &later.tools},
-		{&c.candidates, &later.candidates}, {&c.thoughts, &later.thoughts}, {&c.total, &later.total},
-	} {
-		if *pair[1] != nil {
-			*pair[0] = *pair[1]
-		}
+func (c *counts) merge(later *counts) {
+	c.prompt.merge(later.prompt)
+	c.cached.merge(later.cached)
+	c.tools.merge(later.tools)
+	c.candidates.merge(later.candidates)
+	c.thoughts.merge(later.thoughts)
+	c.total.merge(later.total)
+}
+
+func (c *count) merge(later count) {
+	if later.said {
+		*c = later
 	}
 }
 
 // usage returns the four disjoint buckets. What tools at the provider fed back to the model is input. Some servers count
 // the thoughts among the candidates; the total tells.
 func (c *counts) usage() llm.Usage {
-	prompt, tools, candidates, thoughts := value(c.prompt), value(c.tools), value(c.candidates), value(c.thoughts)
-	u := llm.Usage{CacheRead: value(c.cached), Output: candidates + thoughts, Reasoning: thoughts}
+	prompt, tools, candidates, thoughts := c.prompt.n, c.tools.n, c.candidates.n, c.thoughts.n
+	u := llm.Usage{CacheRead: c.cached.n, Output: candidates + thoughts, Reasoning: thoughts}
 	u.Input = max(prompt-u.CacheRead, 0) + tools
-	if candidates >= thoughts && value(c.total) == prompt+tools+candidates {
+	if candidates >= thoughts && c.total.n == prompt+tools+candidates {
 		u.Output = candidates
 	}
 	return u
-}
-
-// most bounds a count, so that sums of counts stay in range.
-const most = 1 << 50
-
-func value(n *int64) int64 {
-	if n == nil {
-		return 0
-	}
-	return min(max(*n, 0), most)
 }
