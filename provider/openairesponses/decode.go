@@ -256,7 +256,8 @@ func (d *decoder) stopReason() (llm.StopReason, error) {
 	class := llm.ClassUnknownStop
 	if d.status == "incomplete" {
 		switch d.reason {
-		case "max_output_tokens":
+		case "max_output_tokens", "":
+			// A server that gives no reason knows only this one.
 			return llm.StopLength, nil
 		case "content_filter":
 			class = llm.ClassRefused

@@ -217,7 +217,7 @@ func TestHowAResponseEnds(t *testing.T) {
 		"cut":                     {end("incomplete", `"status":"incomplete","incomplete_details":{"reason":"max_output_tokens"}`), "", llm.StopLength, "max_output_tokens", ""},
 		"filtered":                {end("incomplete", `"status":"incomplete","incomplete_details":{"reason":"content_filter"}`), llm.ClassRefused, "", "content_filter", "content_filter"},
 		"cut for another reason":  {end("incomplete", `"status":"incomplete","incomplete_details":{"reason":"max_tool_calls"}`), llm.ClassUnknownStop, "", "max_tool_calls", "max_tool_calls"},
-		"cut for no reason":       {end("incomplete", `"status":"incomplete"`), llm.ClassUnknownStop, "", "incomplete", "incomplete"},
+		"cut for no reason":       {end("incomplete", `"status":"incomplete"`), "", llm.StopLength, "incomplete", ""},
 		"a status nobody knows":   {end("done", `"status":"resting"`), llm.ClassUnknownStop, "", "resting", "resting"},
 		"failed":                  {end("failed", `"status":"failed","error":{"code":"server_error","message":"Sorry."}`), llm.ClassProvider, "", "failed", "Sorry."},
 		"failed for its length":   {end("failed", `"status":"failed","error":{"code":"context_length_exceeded","message":"Your input exceeds the context window of this model."}`), llm.ClassContextOverflow, "", "failed", "exceeds"},
