@@ -14,7 +14,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 DIR ?= .
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test test-needs check lint generated generate smoke conformance ring replay collector gates bench clean
+.PHONY: help demo build test test-needs check lint generated generate smoke conformance aimock ring replay collector gates bench clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -72,6 +72,10 @@ ring: ## build and test the kernel ring without internal/, cmd/ and everything e
 		[ -e "$$f" ] && mkdir -p "$$ring/$$(dirname "$$f")" && cp -p "$$f" "$$ring/$$f"; done; \
 	cd "$$ring" && $(GO) build ./... && $(GO) run "$$root/.ci/gotest.go" -- ./...; code=$$?; \
 	rm -rf "$$ring"; exit $$code
+
+aimock: ## whole jobs against a server by others that plays five APIs and breaks them; needs npm
+	provider/aimocktest/fetch.sh
+	$(TEST) -- -count=1 ./provider/aimocktest
 
 replay: ## replay recorded provider traffic; RECORDINGS=DIR names the recordings
 	@if [ ! -d "$(RECORDINGS)" ]; then echo "set RECORDINGS to a directory of recordings"; exit 2; fi
