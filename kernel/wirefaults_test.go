@@ -17,6 +17,7 @@ import (
 	"github.com/hozo-run/hozo/job"
 	"github.com/hozo-run/hozo/kernel"
 	"github.com/hozo-run/hozo/llm"
+	"github.com/hozo-run/hozo/llm/llmtest"
 	"github.com/hozo-run/hozo/provider/anthropic"
 	"github.com/hozo-run/hozo/provider/openaichat"
 	"github.com/hozo-run/hozo/tool"
@@ -28,7 +29,7 @@ import (
 // than six requests for one broken reply.
 func TestSmokeFailuresBrokenProviderResponses(t *testing.T) {
 	t.Parallel()
-	for _, wire := range []dialect{chatDialect, responsesDialect, messagesDialect, googleDialect} {
+	for _, wire := range []dialect{chatDialect, responsesDialect, messagesDialect, googleDialect, converseDialect} {
 		for _, f := range slices.Concat(wireFaults, wire.faults) {
 			if f.only != "" && f.only != wire.api {
 				continue
@@ -136,6 +137,8 @@ type dialect struct {
 	voice voice
 	// faults are more of them, which only this wire has.
 	faults []wireFault
+	// frames says that events come in binary frames, which have neither comments nor ends of lines.
+	frames bool
 }
 
 // voice writes the parts of a response in the words of one wire. finish writes the finish mark.
@@ -167,7 +170,7 @@ type faultWriter struct {
 
 // write sends text at once. Its error means that the client has gone, which is what some faults are about.
 func (w *faultWriter) write(text string) {
-	if w.crlf {
+	if w.crlf && !w.dialect.frames {
 		text = strings.ReplaceAll(text, "\n", "\r\n")
 	}
 	if _, err := io.WriteString(w, text); err == nil {
@@ -178,6 +181,11 @@ func (w *faultWriter) write(text string) {
 func (w *faultWriter) raw(data string) { w.event("", data) }
 
 func (w *faultWriter) event(name, data string) {
+	if w.dialect.frames {
+		w.Header().Set("Content-Type", llmtest.FrameStream)
+		w.write(llmtest.Frame(name, data))
+		return
+	}
 	if !w.begun {
 		w.begun = true
 		w.Header().Set("Content-Type", "text/event-stream")
@@ -299,6 +307,9 @@ func (w *faultWriter) stall() { <-w.request.Context().Done() }
 
 // comments sends keep-alives, and nothing else, until the client leaves.
 func (w *faultWriter) comments() {
+	if w.dialect.frames {
+		w.stall()
+	}
 	for w.request.Context().Err() == nil {
 		w.write(": keep-alive\n\n")
 	}
