@@ -6,6 +6,8 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/hozo-run/hozo/llm"
 	"github.com/hozo-run/hozo/llm/llmtest"
 )
@@ -72,6 +74,45 @@ func FuzzGoogleSchema(f *testing.F) {
 		}
 		if _, text := root["const"].(string); text {
 			t.Errorf("%s became %s", schema, out)
+		}
+	})
+}
+
+// FuzzGooglePart checks a part of an answer against a reading of it by encoding/json.
+func FuzzGooglePart(f *testing.F) {
+	for _, seed := range []string{text("a\n\"🙂"), thought("x"), signed("", "c2ln"), function("a", "f", `{"x": [1,{"y": null}]}`), function("", "f", `"{}"`), "null", "[]",
+		`{"text": 1}`, `{"functionCall": {"name": "f","partialArgs": [{"jsonPath": "$.a","stringValue": "x"}]}}`, `{"functionCall": {"name": "f","args": null},"thought": true}`} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, raw string) {
+		if strings.ContainsAny(raw, "\r\n\\") || !utf8.ValidString(raw) {
+			return
+		}
+		r, _, err := decode(t, parts(raw)+finish("STOP", someUsage))
+		if !json.Valid([]byte(`{"parts":[` + raw + `]}`)) {
+			if err == nil && !json.Valid([]byte(strings.TrimPrefix(strings.TrimSpace(parts(raw)), "data: "))) {
+				t.Errorf("%s was taken for JSON", raw)
+			}
+			return
+		}
+		var part map[string]any
+		if json.Unmarshal([]byte(raw), &part) != nil || part == nil || strings.Count(raw, `"text"`) > 1 || strings.Count(raw, `"functionCall"`) > 1 || strings.Count(raw, `"thought"`) > 1 {
+			return
+		}
+		call, called := part["functionCall"].(map[string]any)
+		said, _ := part["text"].(string)
+		if isThought, _ := part["thought"].(bool); isThought || called {
+			said = ""
+		}
+		if r.Message.Text() != said {
+			t.Errorf("%s: text %q, want %q (error %v)", raw, r.Message.Text(), said, err)
+		}
+		arguments, whole := call["args"].(map[string]any)
+		if calls := r.Message.ToolCalls(); whole && strings.Count(raw, `"args"`) == 1 && err == nil {
+			var got map[string]any
+			if len(calls) != 1 || json.Unmarshal(calls[0].Arguments, &got) != nil || !cmp.Equal(got, arguments) {
+				t.Errorf("%s: calls %+v, want arguments %v", raw, calls, arguments)
+			}
 		}
 	})
 }
