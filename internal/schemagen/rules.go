@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"maps"
 	"reflect"
 
 	"github.com/hozo-run/hozo/job"
@@ -61,7 +62,7 @@ func inner(change func(*node)) func(*node) { return func(n *node) { change(n.Ite
 
 // specRules are the rules of job.Spec and what it holds; package job checks the same and more.
 func specRules() map[string]rule {
-	return map[string]rule{
+	rules := map[string]rule{
 		"Spec": {
 			required: []string{"apiVersion", "agent", "task", "model", "providers", "workspace", "limits"},
 			fields: map[string]func(*node){
@@ -117,6 +118,47 @@ func specRules() map[string]rule {
 		"ModelRef": {required: []string{"provider", "id"}, fields: map[string]func(*node){
 			"provider": filled, "id": said, "thinking": orEmpty,
 		}},
+		"Workspace": {required: []string{"root", "readOnly", "outDir"}, fields: map[string]func(*node){
+			"root": said, "outDir": said,
+			"readOnly": func(n *node) { n.MinItems, n.Items = 1, &node{Type: "string", Pattern: `\S`} },
+		}},
+		"Limits": {required: []string{"timeoutSec"}, fields: map[string]func(*node){
+			"timeoutSec": between("0.001", "1e9"), "idleTimeoutSec": between("0", "1e9"), "maxTurns": atLeastOne,
+			"maxCostUsd": func(n *node) { n.AnyOf = money(`([0-9]*[1-9][0-9]*(\.[0-9]+)?|[0-9]+\.[0-9]*[1-9][0-9]*)`, "0").AnyOf },
+		}},
+		"SubagentLimits": {fields: map[string]func(*node){
+			"timeoutSec": between("0.001", "1e9"), "idleTimeoutSec": between("0", "1e9"), "maxTurns": atLeastOne,
+			"maxCostUsd": func(n *node) { n.AnyOf = money(`([0-9]*[1-9][0-9]*(\.[0-9]+)?|[0-9]+\.[0-9]*[1-9][0-9]*)`, "0").AnyOf },
+		}},
+		"ContextBlock": {required: []string{"label", "place"}, fields: map[string]func(*node){
+			"label": func(n *node) { n.Pattern = `^[^\x00-\x1f\x7f]*[^\s\x00-\x1f\x7f][^\x00-\x1f\x7f]*$` },
+		}, whole: trustedAtSystemEnd},
+		"Notice": {required: []string{"code", "message"}, fields: map[string]func(*node){"code": said, "message": said}},
+		"Sampling": {fields: map[string]func(*node){
+			"temperature": between("0", "2"), "maxOutputTokens": atLeastOne,
+		}},
+		"Message": {whole: messageByRole},
+		"Part":    {whole: partByType},
+		"Image": {required: []string{"mediaType", "data"}, fields: map[string]func(*node){
+			"mediaType": oneOf("image/png", "image/jpeg", "image/gif", "image/webp"),
+		}},
+		"ToolCall": {required: []string{"id", "name"}, fields: map[string]func(*node){
+			"id": filled, "name": said, "arguments": func(n *node) { n.Type = "object" },
+			"textFormat": oneOf(append([]string{""}, llm.TextCallFormats()...)...),
+		}, whole: argumentsOrError},
+		"ToolResult": {required: []string{"callId", "name", "content"}, fields: map[string]func(*node){
+			"callId": filled, "content": func(n *node) {
+				n.MinItems, n.Items = 1, &node{AnyOf: []*node{{Ref: "#/$defs/TextPart"}, {Ref: "#/$defs/ImagePart"}}}
+			},
+		}},
+	}
+	maps.Copy(rules, accountRules())
+	return rules
+}
+
+// accountRules are the rules of job.ProviderConfig and what it holds.
+func accountRules() map[string]rule {
+	return map[string]rule{
 		"ProviderConfig": {required: []string{"api"}, fields: map[string]func(*node){
 			"api":     oneOf(job.APIs()...),
 			"baseUrl": func(n *node) { n.Pattern = `^([hH][tT][tT][pP][sS]?://[^\s/?#@]+[^\s?#@]*)?$` },
@@ -150,39 +192,6 @@ func specRules() map[string]rule {
 			"deployment":      func(n *node) { n.Pattern = `^(\S(.*\S)?)?$` },
 			"thinkingEfforts": func(n *node) { n.AdditionalProperties = &node{Type: "string", Pattern: `\S`} },
 			"textToolCalls":   oneOf(append([]string{"", llm.TextCallsOff, llm.TextCallsAuto}, llm.TextCallFormats()...)...),
-		}},
-		"Workspace": {required: []string{"root", "readOnly", "outDir"}, fields: map[string]func(*node){
-			"root": said, "outDir": said,
-			"readOnly": func(n *node) { n.MinItems, n.Items = 1, &node{Type: "string", Pattern: `\S`} },
-		}},
-		"Limits": {required: []string{"timeoutSec"}, fields: map[string]func(*node){
-			"timeoutSec": between("0.001", "1e9"), "idleTimeoutSec": between("0", "1e9"), "maxTurns": atLeastOne,
-			"maxCostUsd": func(n *node) { n.AnyOf = money(`([0-9]*[1-9][0-9]*(\.[0-9]+)?|[0-9]+\.[0-9]*[1-9][0-9]*)`, "0").AnyOf },
-		}},
-		"SubagentLimits": {fields: map[string]func(*node){
-			"timeoutSec": between("0.001", "1e9"), "idleTimeoutSec": between("0", "1e9"), "maxTurns": atLeastOne,
-			"maxCostUsd": func(n *node) { n.AnyOf = money(`([0-9]*[1-9][0-9]*(\.[0-9]+)?|[0-9]+\.[0-9]*[1-9][0-9]*)`, "0").AnyOf },
-		}},
-		"ContextBlock": {required: []string{"label", "place"}, fields: map[string]func(*node){
-			"label": func(n *node) { n.Pattern = `^[^\x00-\x1f\x7f]*[^\s\x00-\x1f\x7f][^\x00-\x1f\x7f]*$` },
-		}, whole: trustedAtSystemEnd},
-		"Notice": {required: []string{"code", "message"}, fields: map[string]func(*node){"code": said, "message": said}},
-		"Sampling": {fields: map[string]func(*node){
-			"temperature": between("0", "2"), "maxOutputTokens": atLeastOne,
-		}},
-		"Message": {whole: messageByRole},
-		"Part":    {whole: partByType},
-		"Image": {required: []string{"mediaType", "data"}, fields: map[string]func(*node){
-			"mediaType": oneOf("image/png", "image/jpeg", "image/gif", "image/webp"),
-		}},
-		"ToolCall": {required: []string{"id", "name"}, fields: map[string]func(*node){
-			"id": filled, "name": said, "arguments": func(n *node) { n.Type = "object" },
-			"textFormat": oneOf(append([]string{""}, llm.TextCallFormats()...)...),
-		}, whole: argumentsOrError},
-		"ToolResult": {required: []string{"callId", "name", "content"}, fields: map[string]func(*node){
-			"callId": filled, "content": func(n *node) {
-				n.MinItems, n.Items = 1, &node{AnyOf: []*node{{Ref: "#/$defs/TextPart"}, {Ref: "#/$defs/ImagePart"}}}
-			},
 		}},
 	}
 }
