@@ -144,7 +144,7 @@ func (f *File) openIn(file *os.File) error {
 	if _, err := file.Seek(0, 2); err != nil {
 		return err
 	}
-	f.attempt = max(lastAttempt(f.path), 1+int64(summary.Suspensions)) + 1
+	f.attempt = max(lastAttempt(f.path), int64(summary.Suspensions), 1) + 1
 	return nil
 }
 
@@ -293,4 +293,16 @@ func syncDir(path string) error {
 		err = nil // a file system that does not know this
 	}
 	return errors.Join(err, dir.Close())
+}
+
+// Discard removes a closed journal in which nothing was recorded, and what stands beside it. A journal that holds anything
+// is left as it is.
+func Discard(path string) {
+	info, err := os.Stat(path)
+	if err != nil || info.Size() > 0 || !info.Mode().IsRegular() {
+		return
+	}
+	// What cannot be removed is empty and does no harm.
+	_ = os.Remove(path)
+	_ = os.Remove(lockPath(path))
 }

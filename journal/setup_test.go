@@ -56,7 +56,9 @@ func (s *script) completed() []byte {
 	return s.frame(job.FrameOutcome, job.OutcomeFrame{Completed: &job.CompletedData{Answer: "Done.", Outputs: []string{}}})
 }
 
-func call(id string) llm.Part { return llm.Part{Type: llm.PartToolCall, ToolCall: &llm.ToolCall{ID: id, Name: "write"}} }
+func call(id string) llm.Part {
+	return llm.Part{Type: llm.PartToolCall, ToolCall: &llm.ToolCall{ID: id, Name: "write"}}
+}
 
 // checkpoint describes files by their content.
 func (s *script) checkpoint(turn int64, files map[string]string, removed ...string) []byte {

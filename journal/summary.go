@@ -16,7 +16,9 @@ type Summary struct {
 	// Digest is that of the spec (job.Spec.Digest).
 	Digest string
 	// Spec is the document without credentials.
-	Spec   json.RawMessage
+	Spec json.RawMessage
+	// Model is what the agent of the job has, empty before it was offered anything.
+	Model  job.ModelTag
 	Frames int64
 	// Last is the head of the last frame.
 	Last job.FrameHead
@@ -72,6 +74,14 @@ func (s *Summary) add(frame []byte) error {
 			return err
 		}
 		s.JobID, s.Runtime, s.Digest, s.Spec = d.JobID, d.Runtime, d.Digest, d.Spec
+	case job.FrameLists:
+		var d job.ListsFrame
+		if err := dataOf(frame, &d); err != nil {
+			return err
+		}
+		if d.Thread == "" {
+			s.Model = job.ModelTag{Provider: d.Provider, ID: d.Model.ID, Thinking: d.Thinking, Simulated: d.Model.Simulated}
+		}
 	case job.FrameMessage:
 		var d messageHead
 		if err := dataOf(frame, &d); err != nil {

@@ -26,6 +26,7 @@ type runFlags struct {
 	readOnly  []string
 	context   []string
 	mcp       string
+	approvals []string
 
 	thinking    string
 	timeout     time.Duration
@@ -33,9 +34,10 @@ type runFlags struct {
 	maxTurns    int64
 	maxCost     string
 
-	events string
-	json   bool
-	quiet  bool
+	journal string
+	events  string
+	json    bool
+	quiet   bool
 }
 
 const maxTaskBytes = 8 << 20
@@ -79,7 +81,28 @@ func (p *program) compose(f *runFlags, agentFile, task string, changed func(stri
 	if spec.MCP, err = readMCP(f.mcp); err != nil {
 		return nil, err
 	}
+	if err := f.setApprovals(spec); err != nil {
+		return nil, err
+	}
 	return spec, f.setLimits(&spec.Limits, changed)
+}
+
+// setApprovals reads the rules of --approval TOOL=RULE.
+func (f *runFlags) setApprovals(spec *job.Spec) error {
+	for _, value := range f.approvals {
+		name, rule, ok := strings.Cut(value, "=")
+		if !ok || name == "" {
+			return usageError("--approval %q is not of the form TOOL=RULE", value)
+		}
+		if spec.Approvals == nil {
+			spec.Approvals = &job.Approvals{Tools: map[string]string{}}
+		}
+		spec.Approvals.Tools[name] = rule
+	}
+	if spec.Approvals.Any() && f.journal == "" {
+		return usageError("a call that waits for a decision suspends the job: name a file with --journal, from which it goes on")
+	}
+	return nil
 }
 
 // readMCP reads the file of --mcp-config: the field mcp of a job document.

@@ -2,12 +2,9 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -21,7 +18,7 @@ import (
 func (p *program) jobCommand() *cobra.Command {
 	var specFile, parent string
 	var supervised bool
-	var hostFD int
+	var hostFD, journalFD int
 	o := &operator{}
 	command := &cobra.Command{
 		Use:   "job",
@@ -43,7 +40,7 @@ aborts the job too.`,
 				return err
 			}
 			if supervised {
-				return p.supervisedJob(o, parent, hostFD)
+				return p.supervisedJob(o, parent, hostFD, journalFD)
 			}
 			return p.plainJob(o, specFile, parent)
 		}),
@@ -53,14 +50,15 @@ aborts the job too.`,
 	command.Flags().StringVar(&parent, "traceparent", "", "put the spans of the job below this W3C `TRACEPARENT` (default the variable TRACEPARENT)")
 	command.Flags().BoolVar(&supervised, "supervised", false, "speak the protocol of a job process on standard input")
 	command.Flags().IntVar(&hostFD, "host-fd", 0, "the `DESCRIPTOR` of the host that is lent to a job process")
-	for _, internal := range []string{"supervised", "host-fd"} {
+	command.Flags().IntVar(&journalFD, "journal-fd", 0, "the `DESCRIPTOR` of the journal that is lent to a job process")
+	for _, internal := range []string{"supervised", "host-fd", "journal-fd"} {
 		command.Flags().Lookup(internal).Hidden = true
 	}
 	return command
 }
 
 // supervisedJob is the job process of hozo run and of everything else that starts jobs through package jobproc.
-func (p *program) supervisedJob(o *operator, parent string, hostFD int) error {
+func (p *program) supervisedJob(o *operator, parent string, hostFD, journalFD int) error {
 	child := jobproc.Child{In: p.stdin, Out: p.stdout}
 	if hostFD != 0 {
 		host, err := jobproc.OpenHost(hostFD)
@@ -68,6 +66,13 @@ func (p *program) supervisedJob(o *operator, parent string, hostFD int) error {
 			return err
 		}
 		child.Host = host
+	}
+	if journalFD != 0 {
+		journal, err := jobproc.OpenJournal(journalFD)
+		if err != nil {
+			return err
+		}
+		child.Journal = journal
 	}
 	if err := o.harden(); err != nil {
 		return err
@@ -172,43 +177,12 @@ func exitWith(code int) error {
 	return &exitError{code: code}
 }
 
-// errInterrupted and errTerminated are the causes of a job that a signal aborted.
-var (
-	errInterrupted = errors.New("interrupted")
-	errTerminated  = errors.New("terminated")
-)
-
-// abortOnSignals returns a context that ends at the first signal to stop; the second one calls again. Writing to a closed
-// pipe becomes an error instead of a signal.
+// abortOnSignals returns a context that ends at the first signal to stop; the second one calls again.
 func abortOnSignals(again func()) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(context.Background())
-	signal.Ignore(syscall.SIGPIPE)
-	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	if !signal.Ignored(syscall.SIGHUP) {
-		signal.Notify(signals, syscall.SIGHUP)
-	}
-	done := make(chan struct{})
-	go func() {
-		for first := true; ; first = false {
-			select {
-			case s := <-signals:
-				switch {
-				case !first:
-					again()
-				case s == os.Interrupt:
-					cancel(errInterrupted)
-				default:
-					cancel(errTerminated)
-				}
-			case <-done:
-				return
-			}
-		}
-	}()
+	stop := onSignals(func(s os.Signal) { cancel(causeOfSignal(s)) }, func(os.Signal) { again() })
 	return ctx, func() {
-		signal.Stop(signals)
-		close(done)
+		stop()
 		cancel(nil)
 	}
 }

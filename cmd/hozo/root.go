@@ -20,7 +20,7 @@ func (p *program) newRoot() *cobra.Command {
 directories and the limits. The agent reads what the job names, writes to one directory, and every step is an event.
 
 Exit codes: 0 completed, 1 failed, 2 wrong usage, 3 the job or the agent is refused, 7 stopped by a limit,
-130 aborted.`,
+8 suspended, 130 aborted.`,
 		Example: `  # No key needed: the built-in offline model (a script, no language model) surveys a directory.
   hozo run examples/agents/surveyor.md "Survey this directory." --model offline/surveyor --workspace . --out ../survey
 
@@ -39,7 +39,7 @@ Exit codes: 0 completed, 1 failed, 2 wrong usage, 3 the job or the agent is refu
 	root.SetOut(p.stdout)
 	root.SetErr(p.stderr)
 	root.CompletionOptions.DisableDefaultCmd = true
-	root.AddCommand(p.jobCommand(), p.runCommand(), p.agentCommand(), p.modelsCommand(), p.toolsCommand(), p.schemaCommand(), p.doctorCommand(), p.versionCommand(),
+	root.AddCommand(p.jobCommand(), p.runCommand(), p.resumeCommand(), p.replayCommand(), p.forkCommand(), p.journalCommand(), p.agentCommand(), p.modelsCommand(), p.toolsCommand(), p.schemaCommand(), p.doctorCommand(), p.versionCommand(),
 		p.completionCommand(), p.docsCommand())
 	root.InitDefaultHelpCmd()
 	return root

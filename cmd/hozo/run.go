@@ -1,20 +1,16 @@
 package main
 
 import (
-	"bufio"
-	"context"
 	"errors"
-	"fmt"
 	"io"
-	"os"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/hozo-run/hozo/job"
 	"github.com/hozo-run/hozo/jobproc"
+	"github.com/hozo-run/hozo/journal"
 	"github.com/hozo-run/hozo/problem"
 )
 
@@ -33,12 +29,17 @@ The model is PROVIDER/ID. Keys come from the environment (OPENAI_API_KEY, ANTHRO
 name), from the variable or file you name, or from a file of accounts; never from a flag, which everyone on the machine
 could read. Models of --script and of the provider "offline" are scripts and no language models.
 
-Ctrl-C aborts the job and shows what it did until then; a second Ctrl-C kills it.`,
+Ctrl-C aborts the job and shows what it did until then; a second Ctrl-C kills it. With --journal every step is recorded
+in a private file, and a job whose process or machine dies goes on with "hozo resume": there Ctrl-C suspends the job, a
+second one aborts it and a third kills it. A call that needs a decision (--approval) suspends a job, too.`,
 		Example: `  hozo run examples/agents/surveyor.md "Survey this directory." \
       --model offline/surveyor --workspace . --out ../survey
 
   hozo run reader.md "Where are timeouts handled?" --model anthropic/claude-sonnet-4-5 \
       --workspace src --out answer --max-cost 0.50 --events answer.jsonl
+
+  # A long job that survives its process: go on with "hozo resume survey.journal".
+  hozo run reader.md "Survey the design." --model openai/gpt-5-mini --workspace docs --out answer --journal survey.journal
 
   # Any server with an OpenAI-compatible API.
   hozo run reader.md "Summarise the design." --model local/qwen3 --base-url http://127.0.0.1:8080/v1 \
@@ -60,6 +61,7 @@ func (f *runFlags) register(command *cobra.Command) {
 	flags.StringArrayVar(&f.readOnly, "read-only", nil, "further `PATH` that it may read (repeatable); a file WORKSPACE.md is its guide")
 	flags.StringArrayVar(&f.context, "context", nil, "`LABEL=FILE` to show the model before the task, as data (repeatable)")
 	flags.StringVar(&f.mcp, "mcp-config", "", "JSON `FILE` of MCP servers, as the field mcp of a job document")
+	flags.StringArrayVar(&f.approvals, "approval", nil, "`TOOL=RULE` for calls that wait for a decision: never, first-use or always (repeatable)")
 	flags.StringVar(&f.account.model, "model", "", "the model as `PROVIDER/ID`, for example offline/surveyor")
 	flags.StringVar(&f.account.configFile, "provider-config", "", "JSON `FILE` of accounts by provider, as in a job document")
 	flags.StringVar(&f.account.api, "api", "", "`API` of the provider, such as "+job.APIOpenAIChat+" or "+job.APIOpenAIResponses+"; the provider's own if absent")
@@ -72,6 +74,7 @@ func (f *runFlags) register(command *cobra.Command) {
 	flags.DurationVar(&f.idleTimeout, "idle-timeout", job.DefaultIdleTimeoutSec*time.Second, "end a request whose model is silent for so long; 0 is never")
 	flags.Int64Var(&f.maxTurns, "max-turns", 0, "end the job after `N` responses of the model (default no limit)")
 	flags.StringVar(&f.maxCost, "max-cost", "", "end the job before it costs more than so many `USD` (default no limit)")
+	flags.StringVar(&f.journal, "journal", "", "record the job in `FILE`, so that it can be resumed, replayed and forked")
 	flags.StringVar(&f.events, "events", "", "also write the events to `FILE` as JSON Lines")
 	flags.BoolVar(&f.json, "json", false, "write the events to standard output as JSON Lines instead of the answer")
 	f.operator.register(flags)
@@ -95,8 +98,13 @@ func (p *program) run(f *runFlags, agentFile, task string, changed func(string) 
 	if err != nil {
 		return errors.Join(err, log.close())
 	}
-	code, err := p.runJob(f, spec, log)
+	a := &attempt{spec: spec, out: f.out, log: log}
+	code := notStarted
+	if err = f.keepJournal(a); err == nil {
+		code, err = p.runAttempt(f, a)
+	}
 	if code < 0 {
+		a.discardJournal()
 		undo()
 	}
 	if err = errors.Join(err, log.close()); err != nil {
@@ -105,65 +113,13 @@ func (p *program) run(f *runFlags, agentFile, task string, changed func(string) 
 	return exitWith(code)
 }
 
-// notStarted is the code of a job that did not start.
-const notStarted = -1
-
-// runJob runs a job to its end and returns the exit code of its outcome.
-func (p *program) runJob(f *runFlags, spec *job.Spec, log *eventLog) (int, error) {
-	show := p.newShow(f)
-	seen, err := p.observe("")
-	if err != nil {
-		return notStarted, err
+// keepJournal gives the job the journal of --journal, if there is one.
+func (f *runFlags) keepJournal(a *attempt) error {
+	if f.journal == "" {
+		return nil
 	}
-	defer seen.close()
-	rt, err := jobproc.New(jobproc.Config{Logs: show, Arguments: f.operator.arguments(), Confine: f.operator.sandbox != sandboxNone})
-	if err != nil {
-		return notStarted, err
-	}
-	var running atomic.Pointer[jobproc.Handle]
-	ctx, stop := abortOnSignals(func() {
-		if h := running.Load(); h != nil {
-			h.Kill()
-			return
-		}
-		os.Exit(130)
-	})
-	defer stop()
-	handle, err := rt.Start(seen.context(ctx), spec, job.Ports{})
-	if err != nil {
-		show.stop()
-		return notStarted, p.refused(f, err)
-	}
-	running.Store(handle.(*jobproc.Handle))
-	handle = seen.watch(handle, spec)
-	quiet := context.AfterFunc(ctx, show.aborting)
-	err = p.follow(handle, show, log)
-	outcome := handle.Wait()
-	quiet()
-	show.finish(outcome, f.out)
-	if err == nil && !f.json && outcome.Completed != nil {
-		err = p.answer(outcome.Completed.Answer)
-	}
-	if err != nil {
-		return 1, &exitError{code: 1, err: err}
-	}
-	return outcome.ExitCode(), nil
-}
-
-// follow shows and records every event. If one of the sinks fails, the job is aborted: whoever wanted its events does not
-// get them.
-func (p *program) follow(handle job.Handle, show *show, log *eventLog) error {
-	var failed error
-	for e := range handle.Events() {
-		if failed != nil {
-			continue
-		}
-		failed = errors.Join(show.event(e), log.add(e))
-		if failed != nil {
-			handle.Abort("the events could not be written")
-		}
-	}
-	return failed
+	a.spec.ID = newJobID()
+	return a.createJournal(f.journal, journal.Options{})
 }
 
 // refused says why the job is not run, in the words of the command line; with --json the problems go to standard output
@@ -201,7 +157,7 @@ func flagOf(pointer string) string {
 		{"/workspace/readOnly", "--read-only"}, {"/workspace/outDir", "--out"}, {"/model/thinking", "--thinking"},
 		{"/model", "--model"}, {"/limits/timeoutSec", "--timeout"}, {"/limits/idleTimeoutSec", "--idle-timeout"},
 		{"/limits/maxTurns", "--max-turns"}, {"/limits/maxCostUsd", "--max-cost"}, {"/context", "--context"},
-		{"/mcp", "--mcp-config"},
+		{"/mcp", "--mcp-config"}, {"/approvals", "--approval"},
 	} {
 		if pointer == entry[0] || strings.HasPrefix(pointer, entry[0]+"/") {
 			return entry[1]
@@ -230,41 +186,4 @@ func (p *program) answer(text string) error {
 	}
 	_, err := io.WriteString(p.stdout, text)
 	return err
-}
-
-// eventLog is the file of --events; nil if there is none.
-type eventLog struct {
-	file *os.File
-	out  *bufio.Writer
-}
-
-func openEventLog(path string) (*eventLog, error) {
-	if path == "" {
-		return nil, nil
-	}
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return nil, usageError("--events: %v", err)
-	}
-	return &eventLog{file: f, out: bufio.NewWriter(f)}, nil
-}
-
-// add writes an event through to the file, so that it can be followed while the job runs.
-func (l *eventLog) add(e *job.Event) error {
-	if l == nil {
-		return nil
-	}
-	_, _ = l.out.Write(e.Line()) // a bufio.Writer keeps its error for Flush
-	_ = l.out.WriteByte('\n')
-	if err := l.out.Flush(); err != nil {
-		return fmt.Errorf("--events: %w", err)
-	}
-	return nil
-}
-
-func (l *eventLog) close() error {
-	if l == nil {
-		return nil
-	}
-	return l.file.Close()
 }

@@ -3,7 +3,9 @@ package main
 import (
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -15,13 +17,15 @@ import (
 // how the job stands. With --json it passes the events on instead. It is the writer of the job process's log, too, so
 // that the two do not write over each other.
 type show struct {
-	out    io.Writer // events of --json
-	err    io.Writer
-	json   bool
-	quiet  bool
-	style  style
-	begin  time.Time
-	ticker chan struct{} // closed to stop redrawing; nil if nothing is redrawn
+	out   io.Writer // events of --json
+	err   io.Writer
+	json  bool
+	quiet bool
+	style style
+	// journal is the file from which the job can be resumed, "" if it cannot.
+	journal string
+	begin   time.Time
+	ticker  chan struct{} // closed to stop redrawing; nil if nothing is redrawn
 
 	mu     sync.Mutex
 	width  func() int // columns for the status line; nil without one
@@ -107,6 +111,11 @@ func (s *show) note(e *job.Event) string {
 	case *job.StartedData:
 		t.agent, t.model = d.Agent, d.Model
 		return s.style.bold(fmt.Sprintf("%s@%s with %s", visibleLine(d.Agent.ID), visibleLine(d.Agent.Version), modelName(d.Model)))
+	case *job.ResumedData:
+		t.turn = d.Turn
+		return s.style.bold(fmt.Sprintf("resumed in turn %d, attempt %d", max(1, d.Turn), d.Attempt))
+	case *job.CompactionData:
+		return s.style.dim(fmt.Sprintf("the dialog was made shorter (%s, %s): %s tokens became %s", d.Reason, d.Kind, thousands(d.TokensBefore), thousands(d.TokensAfter)))
 	case *job.Notice:
 		return s.style.dim("note: " + visibleLine(d.Message))
 	case *job.MessageDeltaData:
@@ -181,12 +190,18 @@ func (s *show) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// aborting says that the first signal was understood.
-func (s *show) aborting() {
+// aborting says that the signal to abort was understood, suspending that the one to suspend was.
+func (s *show) aborting() { s.say("aborting the job; once more kills it") }
+
+func (s *show) suspending() {
+	s.say("suspending the job as soon as its calls have answered; once more aborts it")
+}
+
+func (s *show) say(line string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.ended {
-		s.print("aborting the job; once more kills it")
+		s.print(line)
 		s.redraw()
 	}
 }
@@ -245,26 +260,58 @@ func (s *show) stop() {
 // finish ends the progress and writes the summary.
 func (s *show) finish(outcome job.Outcome, out string) {
 	s.stop()
-	if s.quiet && outcome.Failed == nil || s.json {
-		return
-	}
-	if !s.quiet {
+	switch {
+	case s.json:
+	case !s.quiet:
 		s.summary(outcome, out)
+	case outcome.Completed == nil:
+		fmt.Fprintln(s.err, s.ending(outcome))
+	}
+	if !s.json {
+		s.howToGoOn(outcome)
+	}
+}
+
+// ending says in one line how the attempt ended.
+func (s *show) ending(outcome job.Outcome) string {
+	switch {
+	case outcome.Failed != nil:
+		return s.style.red(failure(outcome.Failed))
+	case outcome.Lost != nil:
+		return s.style.red("lost: " + visibleLine(outcome.Lost.Message))
+	case outcome.Suspended != nil && len(outcome.Suspended.Waits) > 0:
+		return s.style.bold(suspension(len(outcome.Suspended.Waits)))
+	case outcome.Suspended != nil:
+		return s.style.bold("suspended")
+	}
+	return s.style.bold("completed")
+}
+
+// howToGoOn names the command that resumes a job which has not ended, and shows what it waits for.
+func (s *show) howToGoOn(outcome job.Outcome) {
+	if s.journal == "" || outcome.Suspended == nil && outcome.Lost == nil {
 		return
 	}
-	fmt.Fprintln(s.err, failure(outcome.Failed))
+	var waits []job.Wait
+	if outcome.Suspended != nil {
+		waits = outcome.Suspended.Waits
+	}
+	printWaits(s.err, waits, s.journal)
 }
 
 func (s *show) summary(outcome job.Outcome, out string) {
 	t := &s.tally
 	t.usage = outcome.Usage
 	var outputs []string
-	head := s.style.bold("completed")
-	if f := outcome.Failed; f != nil {
-		head, outputs = s.style.red(failure(f)), f.Outputs
-	} else {
+	switch {
+	case outcome.Failed != nil:
+		outputs = outcome.Failed.Outputs
+	case outcome.Completed != nil:
 		outputs = outcome.Completed.Outputs
+	default:
+		outputs = slices.Sorted(maps.Keys(t.files))
 	}
+	head := s.ending(outcome)
 	fmt.Fprintln(s.err, head)
 	fmt.Fprintf(s.err, "  %s, %s, %s, %s\n", time.Since(s.begin).Round(10*time.Millisecond), count(int(t.usage.Turns), "turn"),
 		count(t.calls, "tool call"), count(int(max(t.requests, t.usage.Requests)), "request"))
