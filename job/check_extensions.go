@@ -33,9 +33,6 @@ func (c *checker) output() {
 	if n := o.MaxRepairs; n != nil && (*n < 0 || *n > maxRepairs) {
 		c.add(codeOutOfRange, "/output/maxRepairs", "must be from 0 to %d, not %d", maxRepairs, *n)
 	}
-	if c.spec.Loop != nil && c.spec.Loop.Kind == LoopWorkingMemory {
-		c.addHint(codeInvalid, "/output", "leave it out, or use a transcript loop", "a working-memory loop ends with a document, not with a typed answer")
-	}
 }
 
 func (c *checker) toolErrors() {

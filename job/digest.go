@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -19,9 +21,28 @@ func (d *Definition) Digest() string { return digest(d) }
 
 // Digest returns the identity of a job: the SHA-256, in hex, of its JSON in the canonical form of RFC 8785, without what
 // may differ between the attempts of one job: Resume and every credential (API keys, the values of headers and of header
-// templates, user information and query of URLs). The names of headers count. It is "" for a spec that JSON cannot carry,
-// which Check reports.
-func (s *Spec) Digest() string { return digest(s.Bare()) }
+// templates, user information and query of URLs) and where the directories of the workspace are, since another machine
+// keeps them elsewhere: of their paths counts what the job sees, which begins at the root. The names of headers count. It
+// is "" for a spec that JSON cannot carry, which Check reports.
+func (s *Spec) Digest() string {
+	bare := s.Bare()
+	w := &bare.Workspace
+	w.TmpDir, w.OutDir = "", seen(w.Root, w.OutDir)
+	w.ReadOnly = slices.Clone(w.ReadOnly)
+	for i, path := range w.ReadOnly {
+		w.ReadOnly[i] = seen(w.Root, path)
+	}
+	w.Root = ""
+	return digest(bare)
+}
+
+// seen is a path as far as a job sees it: below the root from there on, elsewhere its last name.
+func seen(root, path string) string {
+	if below, err := filepath.Rel(root, path); err == nil && filepath.IsLocal(below) {
+		return filepath.ToSlash(below)
+	}
+	return filepath.Base(path)
+}
 
 // Bare returns the spec without what Digest leaves out: it is what may be stored of a spec. Nothing of s is changed.
 func (s *Spec) Bare() *Spec {

@@ -79,6 +79,8 @@ type SpecFrame struct {
 	Digest string `json:"digest"`
 	// Spec is the document without resume and without credentials (see Spec.Bare).
 	Spec json.RawMessage `json:"spec"`
+	// Notices are the remarks that were emitted when the job began.
+	Notices []Notice `json:"notices,omitempty"`
 }
 
 // ListsFrame is what a model was offered.
@@ -90,9 +92,8 @@ type ListsFrame struct {
 	Thinking llm.Level      `json:"thinking"`
 	Tools    []llm.ToolSpec `json:"tools"`
 	// System and JobSystem are the two parts of the system prompt.
-	System    string   `json:"system"`
-	JobSystem string   `json:"jobSystem"`
-	Notices   []Notice `json:"notices,omitempty"`
+	System    string `json:"system"`
+	JobSystem string `json:"jobSystem"`
 }
 
 // MessageFrame is one request and its end.
@@ -101,7 +102,7 @@ type MessageFrame struct {
 	Turn    int64       `json:"turn"`
 	Try     int64       `json:"try"`
 	Purpose llm.Purpose `json:"purpose"`
-	// Request is the digest of what was sent.
+	// Request is the digest of what was sent; it is empty if the job was forked from another one, which had sent it.
 	Request RequestTag `json:"request"`
 	// Response is what had arrived when the request ended.
 	Response llm.Response `json:"response"`
@@ -169,12 +170,14 @@ type CallFinishedFrame struct {
 	// Interrupted says that an attempt ended while the call ran, so that nobody knows whether it had its effect.
 	Interrupted bool `json:"interrupted,omitempty"`
 	// Code is why a check of the answer, whose call is "check.<turn>", did not let it pass.
-	Code       string       `json:"code,omitempty"`
-	Summary    string       `json:"summary,omitempty"`
-	Images     []llm.Image  `json:"images,omitempty"`
-	Outputs    []OutputFile `json:"outputs,omitempty"`
-	Reads      []ReadRange  `json:"reads,omitempty"`
-	DurationMS int64        `json:"durationMs"`
+	Code    string       `json:"code,omitempty"`
+	Summary string       `json:"summary,omitempty"`
+	Images  []llm.Image  `json:"images,omitempty"`
+	Outputs []OutputFile `json:"outputs,omitempty"`
+	Reads   []ReadRange  `json:"reads,omitempty"`
+	// NestedReads are the files that calls inside of the call read, in order.
+	NestedReads []string `json:"nestedReads,omitempty"`
+	DurationMS  int64    `json:"durationMs"`
 }
 
 // OutputFile is a file that a call wrote, relative to the output directory.

@@ -35,6 +35,7 @@ const (
 	CodeToolsUnavailable  = "tools-unavailable"       // a required server of tools cannot be used
 	CodeRequestLimit      = "request-limit"           // the job's request budget is used up
 	CodeProcessLost       = "process-lost"            // the job process ended without a terminal event
+	CodeNoCall            = "no-call"                 // a model that works in steps called no tool, three steps in a row
 	CodeInternal          = "internal"                // a fault of the runtime
 	CodeOutputSchema      = "output-schema-violation" // the typed answer does not fit its schema, after all repairs
 	CodeToolInvocation    = "tool-invocation-failed"  // a tool failed more often than toolErrors allows
@@ -77,6 +78,17 @@ type Lost struct {
 	Signal   string
 	// Log is the end of what the process wrote to its log.
 	Log string
+}
+
+// End is the data of the event that ends the events of the attempt.
+func (o Outcome) End() EventPayload {
+	switch {
+	case o.Completed != nil:
+		return o.Completed
+	case o.Suspended != nil:
+		return o.Suspended
+	}
+	return o.Failed
 }
 
 // ExitCode is the exit code of a process that ran this one job: 0 completed, 1 failed or lost, 7 stopped by a limit,

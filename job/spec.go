@@ -290,10 +290,12 @@ const (
 
 // Writer configures the writer of the working-memory loop.
 type Writer struct {
-	Model     *ModelRef `json:"model,omitempty"`
-	MaxTokens *int64    `json:"maxTokens,omitempty"`
-	// Instructions replace what writers are told about documents (kernel/workingmemory.WriterPrompt); "" does not.
-	Instructions string `json:"instructions,omitempty"`
+	// Model is who writes; absent means the model of the agent, which does not think then.
+	Model *ModelRef `json:"model,omitempty"`
+	// MaxTokens bounds the document; absent means 8,000 or a quarter of the window of the model, whatever is less.
+	MaxTokens *int64 `json:"maxTokens,omitempty"`
+	// Prompt replaces what the writer is told about its work.
+	Prompt string `json:"prompt,omitempty"`
 }
 
 // Subagent is an agent that the job's agent may call like a tool, with an objective. It has a dialog of its own and shares

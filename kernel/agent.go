@@ -29,7 +29,9 @@ type agent struct {
 	// maxOutput is the longest answer to ask for, 0 if neither the spec nor the model names one.
 	maxOutput int64
 	// answer is the schema of the typed answer, nil for text.
-	answer    *tool.Schema
+	answer *tool.Schema
+	// writer writes the documents of an agent in the working-memory loop, nil for others.
+	writer    *writer
 	subagents []*agent
 }
 
@@ -38,11 +40,6 @@ func (rt *Runtime) resolve(spec *job.Spec, p *plan, problems *problem.List) *age
 	a := &agent{spec: spec}
 	rt.resolveModel(a, p, problems)
 	rt.resolveTools(a, p, problems)
-	a.each(func(a *agent) {
-		if a.workingMemory() {
-			problems.Add("unsupported", a.pointer+"/loop/kind", "the loop %q is not supported yet", job.LoopWorkingMemory)
-		}
-	})
 	if spec.Output != nil {
 		schema, err := tool.NewSchema(spec.Output.Schema)
 		if err != nil {
@@ -67,6 +64,14 @@ func (rt *Runtime) resolveTools(a *agent, p *plan, problems *problem.List) {
 			continue
 		}
 		roster = append(roster, t)
+	}
+	if a.workingMemory() {
+		rt.resolveWriter(a, p, problems)
+		own, err := loopTools()
+		if err != nil {
+			problems.Add("invalid", a.pointer+"/loop", "%v", err)
+		}
+		roster = append(roster, own...)
 	}
 	set, err := a.tools.With(roster...)
 	if err != nil {
@@ -122,6 +127,12 @@ func (rt *Runtime) selectTools(a *agent, p *plan, problems *problem.List) {
 		u.Pointer = a.pointer + u.Pointer
 		*problems = append(*problems, u)
 	}
+	for i, name := range a.spec.Agent.Tools {
+		if t := a.tools.Find(name); t != nil && t.Describe != nil && a.workingMemory() {
+			problems.AddHint("tool-unavailable", fmt.Sprintf("%s/agent/tools/%d", a.pointer, i), "leave it out, or use a transcript loop",
+				"the tool %q is not available in a working-memory loop: a script would hide its calls from the document", name)
+		}
+	}
 }
 
 // workingMemory reports whether the agent runs in the working-memory loop.
@@ -156,13 +167,15 @@ func (rt *Runtime) resolveModel(a *agent, p *plan, problems *problem.List) {
 	if !known || adapter == nil || spec.Model.ID == "" {
 		return
 	}
-	provider, err := adapter(accountOf(config))
-	if err != nil {
-		addAdapterProblems(problems, "/providers/"+escape(spec.Model.Provider), err)
-		return
+	if a.provider == nil {
+		provider, err := adapter(accountOf(config))
+		if err != nil {
+			addAdapterProblems(problems, "/providers/"+escape(spec.Model.Provider), err)
+			return
+		}
+		a.provider = provider
 	}
-	a.provider = provider
-	if source, ok := provider.(llm.ModelSource); ok {
+	if source, ok := a.provider.(llm.ModelSource); ok {
 		a.model, a.modelListed = source.Model(spec.Model.ID)
 	}
 	if !a.modelListed {
@@ -182,7 +195,7 @@ func accountOf(config job.ProviderConfig) llm.Account {
 		TagHeaders: config.TagHeaders, TagPreset: config.TagPreset, Script: config.Script}
 	if a := config.AWS; a != nil {
 		account.Region = a.Region
-		if a.AccessKeyID != "" {
+		if a.AccessKeyID != "" || a.SecretAccessKey != "" || a.SessionToken != "" {
 			account.SigningKey = &llm.SigningKey{ID: a.AccessKeyID, Secret: a.SecretAccessKey, Session: a.SessionToken}
 		}
 	}

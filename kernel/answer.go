@@ -66,6 +66,16 @@ func (t *thread) accept(response *llm.Response, text string) (output json.RawMes
 
 // repair withdraws an answer that does not fit and asks for another.
 func (t *thread) repair(response *llm.Response, fault error) *stop {
+	if stopped := t.spendRepair(fault); stopped != nil {
+		return stopped
+	}
+	t.emit(&job.MessageDiscardedData{Turn: t.turn, Try: t.tries, Why: "output-schema"})
+	return t.append(true, response.Message, llm.UserText(fmt.Sprintf("Your answer does not fit the JSON Schema of the output %q:\n%v\n\n"+
+		"Answer again with one JSON value that fits, and nothing else.", outputName(t.agent.spec.Output), fault)))
+}
+
+// spendRepair counts an answer that goes back to the model, or returns how the job ends with it.
+func (t *thread) spendRepair(fault error) *stop {
 	spec := t.agent.spec
 	most := int64(defaultRepairs)
 	if spec.Output.MaxRepairs != nil {
@@ -77,9 +87,7 @@ func (t *thread) repair(response *llm.Response, fault error) *stop {
 		return stopped
 	}
 	t.repairs++
-	t.emit(&job.MessageDiscardedData{Turn: t.turn, Try: t.tries, Why: "output-schema"})
-	return t.append(true, response.Message, llm.UserText(fmt.Sprintf("Your answer does not fit the JSON Schema of the output %q:\n%v\n\n"+
-		"Answer again with one JSON value that fits, and nothing else.", outputName(spec.Output), fault)))
+	return nil
 }
 
 // checkAnswer asks whether an answer may stand.

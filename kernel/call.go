@@ -63,8 +63,9 @@ type call struct {
 	result   tool.Result
 	// interrupted says that nobody knows whether the call had its effect.
 	interrupted bool
-	// nested counts the calls made in the name of this one.
+	// nested counts the calls made in the name of this one; inside are the files that they touched.
 	nested atomic.Int64
+	inside touched
 }
 
 // parentID returns the id of the call that this one happened in, "" for none.
@@ -75,14 +76,18 @@ func (c *call) parentID() string {
 	return c.parent.ID
 }
 
-// batch runs the calls of one response and returns the message with their results, in the model's order. Neighbouring
-// calls that only read run at the same time; any other call runs alone. After a stop that leaves the job open there are no
-// results.
+// batch runs the calls of one response.
 func (t *thread) batch(wished []*llm.ToolCall, parent *span) (llm.Message, *stop) {
 	calls := make([]*call, len(wished))
 	for i, c := range wished {
 		calls[i] = t.prepare(c)
 	}
+	return t.perform(calls, parent)
+}
+
+// perform runs prepared calls and returns the message with their results, in the model's order. Neighbouring calls that
+// only read run at the same time; any other call runs alone. After a stop that leaves the job open there are no results.
+func (t *thread) perform(calls []*call, parent *span) (llm.Message, *stop) {
 	results := llm.Message{Role: llm.RoleTool, Parts: make([]llm.Part, 0, len(calls))}
 	var stopped *stop
 	for len(calls) > 0 {
@@ -296,6 +301,9 @@ func (t *thread) settle(c *call) llm.Part {
 	for _, o := range c.result.Outputs {
 		t.run.outputs[o.Path] = true
 	}
+	t.short.files.note(&c.result)
+	inside, _ := c.inside.lists()
+	t.short.files.noteRead(inside)
 	content := []llm.Part{llm.TextPart(c.result.Text)}
 	for i := range c.result.Images {
 		content = append(content, llm.Part{Type: llm.PartImage, Image: &c.result.Images[i]})

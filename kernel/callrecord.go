@@ -4,10 +4,11 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"io/fs"
+	"path"
 
 	"github.com/hozo-run/hozo/job"
 	"github.com/hozo-run/hozo/tool"
+	"github.com/hozo-run/hozo/workspace"
 )
 
 // What is recorded of calls, and what becomes of a call that was under way when an attempt ended: one that only reads, or
@@ -132,6 +133,7 @@ func (t *thread) recallFinished(c *call) *stop {
 	for _, r := range frame.Reads {
 		c.result.Reads = append(c.result.Reads, tool.SourceRead(r))
 	}
+	c.inside.noteRead(frame.NestedReads)
 	return nil
 }
 
@@ -153,6 +155,7 @@ func (t *thread) recordEnd(c *call) *stop {
 	for _, r := range c.result.Reads {
 		frame.Reads = append(frame.Reads, job.ReadRange(r))
 	}
+	frame.NestedReads, _ = c.inside.lists()
 	return t.run.record.put(job.FrameCallFinished, &frame)
 }
 
@@ -167,12 +170,22 @@ func (t *thread) leftOpen(c *call) bool {
 			return false
 		}
 		c.result = tool.Result{Text: "The job was interrupted during this call, and the file had been written by then: it is as the call wanted it.",
-			Summary: "done before an interruption"}
+			Summary: "done before an interruption", Outputs: t.written(c)}
 	default:
 		c.interrupted = true
 		c.result = tool.Errorf("interrupted: the job was interrupted during this call, so it may have had its effect or not, and it was not made again. Find out before you call it again.")
 	}
 	return true
+}
+
+// written is the file that a call has replaced.
+func (t *thread) written(c *call) []tool.Output {
+	name := c.tool.Target(c.arguments)
+	data, err := t.run.plan.workspace.ReadOutput(name)
+	if err != nil {
+		return nil // it is gone again
+	}
+	return []tool.Output{{Path: path.Clean(name), Bytes: int64(len(data))}}
 }
 
 // fileNow identifies the file that a call replaces, "" if the call does not say which, or it cannot be read.
@@ -181,11 +194,11 @@ func (t *thread) fileNow(c *call) string {
 		return ""
 	}
 	data, err := t.run.plan.workspace.ReadOutput(c.tool.Target(c.arguments))
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	if refused, ok := errors.AsType[*workspace.PathError](err); ok && refused.Code == workspace.CodeNotFound {
 		return "absent"
-	case err != nil:
-		return ""
+	}
+	if err != nil {
+		return "" // the call will say what is wrong
 	}
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])

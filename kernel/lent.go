@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/hozo-run/hozo/job"
+	"github.com/hozo-run/hozo/kernel/workingmemory"
 	"github.com/hozo-run/hozo/llm"
 	"github.com/hozo-run/hozo/problem"
 	"github.com/hozo-run/hozo/tool"
@@ -90,7 +91,11 @@ func (rt *Runtime) checkLenders(root *agent, ports job.Ports, problems *problem.
 			served[field] = true
 		}
 		root.each(func(a *agent) {
-			for _, p := range l.Check(a.spec, ports, rt.config.Tools.Names()) {
+			taken := rt.config.Tools.Names()
+			if a.workingMemory() {
+				taken = append(taken, workingmemory.RecallTool, workingmemory.FinishTool)
+			}
+			for _, p := range l.Check(a.spec, ports, taken) {
 				switch {
 				case a == root:
 					*problems = append(*problems, p)

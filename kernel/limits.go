@@ -159,6 +159,13 @@ func (l *ledger) request() {
 	}
 }
 
+// compaction counts a dialog that was made shorter.
+func (l *ledger) compaction() {
+	for ; l != nil; l = l.parent {
+		l.total.Compactions++
+	}
+}
+
 // fail counts a request that could not be used.
 func (l *ledger) fail() {
 	for ; l != nil; l = l.parent {

@@ -16,7 +16,12 @@ type endOfLoop struct {
 }
 
 // loop runs the thread until its agent has answered, or until something stops it.
-func (t *thread) loop() (endOfLoop, *stop) { return t.transcript() }
+func (t *thread) loop() (endOfLoop, *stop) {
+	if t.agent.workingMemory() {
+		return t.steps()
+	}
+	return t.transcript()
+}
 
 // transcript runs turns until the model answers without asking for a tool. A response that asks for tools is never the
 // answer, whatever stop reason the provider gave.
@@ -38,7 +43,7 @@ func (t *thread) runTurn() (end endOfLoop, answered bool, stopped *stop) {
 	var calls []*llm.ToolCall
 	defer func() { sp.end(stopped == nil, map[string]any{"calls": len(calls)}) }()
 
-	response, stopped := t.respond(t.own(), sp)
+	response, stopped := t.ask(sp)
 	if stopped != nil {
 		return endOfLoop{}, false, stopped
 	}

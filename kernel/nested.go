@@ -36,6 +36,7 @@ func (t *thread) callNested(ctx context.Context, parent *call, name string, argu
 		c.result = t.protected(ctx, c)
 	}
 	c.shape()
+	parent.inside.note(&c.result)
 	t.report(c)
 	return c.result
 }

@@ -116,30 +116,3 @@ func firstMessages(spec *job.Spec) []llm.Message {
 	}
 	return append(messages, llm.UserText(spec.Task))
 }
-
-// imageTokens is what an image counts in an estimate; providers count between 85 and 1,600 for the sizes that are sent.
-const imageTokens = 1600
-
-// messageBytes is the size of a message for llm.EstimateTokens.
-func messageBytes(m llm.Message) int {
-	n := 0
-	for _, p := range m.Parts {
-		n += partBytes(p)
-	}
-	return n
-}
-
-func partBytes(p llm.Part) int {
-	n := len(p.Text) + len(p.Signature)
-	switch p.Type {
-	case llm.PartImage:
-		n += 4 * imageTokens
-	case llm.PartToolCall:
-		n += len(p.ToolCall.Name) + len(p.ToolCall.Arguments) + len(p.ToolCall.RawArguments)
-	case llm.PartToolResult:
-		for _, inner := range p.ToolResult.Content {
-			n += partBytes(inner)
-		}
-	}
-	return n
-}

@@ -76,7 +76,7 @@ func (t *thread) recallRequest(ex *exchange, try int64, call llm.Call) (*made, *
 
 // compare tells a replay whether the request is the recorded one.
 func (t *thread) compare(ex *exchange, call llm.Call, frame *job.MessageFrame) *stop {
-	if t.run.replay == nil {
+	if t.run.replay == nil || frame.Request == (job.RequestTag{}) { // the latter was another job's
 		return nil
 	}
 	request, err := ex.dialog.Request(call)
@@ -127,9 +127,6 @@ func (t *thread) openThread(o *opened) *stop {
 	if r.record.copies {
 		return t.openWith(lists(r.plan, t.agent))
 	}
-	if t.id == "" {
-		t.run.told = recorded.Notices
-	}
 	t.agent.model, t.agent.thinking = recorded.Model, recorded.Thinking
 	return t.dialogOf(&recorded)
 }
@@ -154,9 +151,6 @@ func (t *thread) dialogOf(lists *job.ListsFrame) *stop {
 }
 
 func (t *thread) recordLists(lists *job.ListsFrame) *stop {
-	if t.id == "" {
-		lists.Notices = t.run.plan.notices
-	}
 	return t.run.record.put(job.FrameLists, lists)
 }
 
@@ -167,6 +161,11 @@ func (t *thread) rest() *stop {
 	for j.upcoming() == job.FrameSuspended {
 		var frame job.SuspendedFrame
 		if _, stopped := j.take(job.FrameSuspended, &frame); stopped != nil {
+			return stopped
+		}
+	}
+	if j.copies && !j.replaying() && t.run.quiet {
+		if stopped := t.run.goLive(); stopped != nil {
 			return stopped
 		}
 	}

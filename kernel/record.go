@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/hozo-run/hozo/job"
+	"github.com/hozo-run/hozo/llm"
 )
 
 // record is the journal of a run. What the run takes from outside goes through it: while frames of earlier attempts are
@@ -115,18 +117,36 @@ func (j *record) take(kind job.FrameType, data any) (bool, *stop) {
 		j.n = f.N
 		j.before = time.Duration(f.ActiveMS) * time.Millisecond
 	}
-	if j.copies && kind != job.FrameSpec && kind != job.FrameLists {
-		if stopped := j.store(kind, f.Data); stopped != nil {
+	if j.copies {
+		if stopped := j.copy(f); stopped != nil {
 			return false, stopped
 		}
 	}
 	if stopped := j.advance(); stopped != nil {
 		return false, stopped
 	}
-	if j.head == nil && j.live != nil {
+	if j.head == nil && j.live != nil && !j.copies { // what was copied ends with a turn: see rest
 		return true, j.live()
 	}
 	return true, nil
+}
+
+// copy stores a frame of another job as one of this one. What that job was asked and offered is its own, and so are the
+// bytes of its requests.
+func (j *record) copy(f *job.Frame) *stop {
+	data := f.Data
+	switch f.Type {
+	case job.FrameSpec, job.FrameLists:
+		return nil
+	case job.FrameMessage:
+		var m job.MessageFrame
+		if err := json.Unmarshal(data, &m); err != nil {
+			return diverged("frame %d: %v", f.N, err)
+		}
+		m.Request = job.RequestTag{}
+		return j.put(f.Type, &m)
+	}
+	return j.store(f.Type, data)
 }
 
 // active is how long the job has run, over all attempts.
@@ -152,11 +172,36 @@ func (j *record) put(kind job.FrameType, data any) *stop {
 	if j.journal == nil {
 		return nil
 	}
-	encoded, err := json.Marshal(data)
+	encoded, err := encode(data)
 	if err != nil {
 		return stopf(job.ReasonError, job.CodeJournalFailed, "the journal frame %q cannot be written: %v", kind, err)
 	}
 	return j.store(kind, encoded)
+}
+
+// encode writes JSON on one line and leaves what is JSON already as it is, but for white space: a request that is made
+// again from the journal must have the bytes of the first one.
+func encode(data any) ([]byte, error) {
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(data); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}
+
+// compact takes the white space out of the arguments of a response's calls, as the journal does.
+func (j *record) compact(response *llm.Response) {
+	if j.journal == nil {
+		return
+	}
+	for _, c := range response.Message.ToolCalls() {
+		var b bytes.Buffer
+		if len(c.Arguments) > 0 && json.Compact(&b, c.Arguments) == nil {
+			c.Arguments = b.Bytes()
+		}
+	}
 }
 
 func (j *record) store(kind job.FrameType, data json.RawMessage) *stop {
@@ -164,7 +209,7 @@ func (j *record) store(kind job.FrameType, data json.RawMessage) *stop {
 		return j.failed
 	}
 	j.n++
-	line, err := json.Marshal(job.Frame{V: job.FrameVersion, N: j.n, Seq: j.events.last(), ActiveMS: j.active().Milliseconds(),
+	line, err := encode(job.Frame{V: job.FrameVersion, N: j.n, Seq: j.events.last(), ActiveMS: j.active().Milliseconds(),
 		Type: kind, Data: data})
 	if err == nil {
 		j.stored, err = j.journal.Append(line)
@@ -208,7 +253,6 @@ func (r *run) startRecord() *stop {
 		r.mute()
 		r.quiet = true
 	}
-	j.live = r.goLive
 	if j.head == nil { // the attempt before ended before it had recorded anything
 		return r.goLive()
 	}
@@ -220,6 +264,7 @@ func (r *run) startRecord() *stop {
 		return diverged("it was written for another spec (digest %.12s, not %.12s); only resume and credentials may differ between attempts",
 			spec.Digest, digest)
 	}
+	r.told = spec.Notices
 	return nil
 }
 
@@ -230,14 +275,21 @@ func (r *run) recordSpec() *stop {
 		r.mute()
 		r.quiet = true
 	}
-	if j.journal == nil || j.taken.N > 0 && !j.copies {
+	j.live = r.goLive
+	switch {
+	case j.journal == nil:
+		return nil
+	case j.taken.N > 0 && !j.copies && !j.replaying():
+		return r.goLive()
+	case j.taken.N > 0 && !j.copies:
 		return nil
 	}
 	bare, err := json.Marshal(r.spec.Bare())
 	if err != nil {
 		return stopf(job.ReasonError, job.CodeJournalFailed, "the spec cannot be written to the journal: %v", err)
 	}
-	return j.put(job.FrameSpec, &job.SpecFrame{Runtime: r.rt.config.Version, JobID: r.jobID, Digest: r.spec.Digest(), Spec: bare})
+	return j.put(job.FrameSpec, &job.SpecFrame{Runtime: r.rt.config.Version, JobID: r.jobID, Digest: r.spec.Digest(), Spec: bare,
+		Notices: r.plan.notices})
 }
 
 // goLive begins to report: what was recorded has been taken.
@@ -247,7 +299,11 @@ func (r *run) goLive() *stop {
 	}
 	j := &r.record
 	j.began = time.Now()
-	r.limit.Reset(max(seconds(r.spec.Limits.TimeoutSec)-j.before, 0))
+	if left := seconds(r.spec.Limits.TimeoutSec) - j.before; left > 0 {
+		r.limit.Reset(left)
+	} else {
+		r.timeUp() // at once: a timer would let the run go on for a moment
+	}
 	r.speakUp()
 	return nil
 }
@@ -271,7 +327,7 @@ func (r *run) speakUp() {
 	r.unmute(resume.NextSeq - 1)
 	r.emit(&job.ResumedData{Attempt: resume.Attempt, Turn: r.turnNow(), VoidFromSeq: void})
 	for i, n := range r.plan.notices {
-		if !slices.Contains(r.told, n) {
+		if j.taken.N > 0 && !slices.Contains(r.told, n) {
 			r.emit(&r.plan.notices[i])
 		}
 	}

@@ -123,6 +123,16 @@ func (r *run) guardedReplay() (end endOfLoop, stopped *stop) {
 	return r.work()
 }
 
+// recordedEnd is the stop that ended the recorded job here from outside, such as an abort or the end of its time; nil if it
+// went on.
+func (j *record) recordedEnd() *stop {
+	var frame job.OutcomeFrame
+	if !j.peek(job.FrameOutcome, &frame) || frame.Failed == nil {
+		return nil
+	}
+	return &stop{reason: frame.Failed.Reason, code: frame.Failed.Code, message: frame.Failed.Message}
+}
+
 // endReplay compares how the job ended with how it had ended.
 func (r *run) endReplay(end endOfLoop, stopped *stop) error {
 	var recorded job.OutcomeFrame
@@ -134,8 +144,20 @@ func (r *run) endReplay(end endOfLoop, stopped *stop) error {
 		return errors.New("replay: the job ended although its journal does not")
 	case stopped == nil && (recorded.Completed == nil || recorded.Completed.Answer != end.answer),
 		stopped != nil && (recorded.Failed == nil || recorded.Failed.Code != stopped.code):
-		return errors.New("replay: the job ended in another way than its journal says")
+		return fmt.Errorf("replay: the job ended in another way than its journal says (%s)", describeEnd(&recorded, stopped))
 	}
 	r.replay.Ended = true
 	return nil
+}
+
+// describeEnd says how a job had ended and how it ended now.
+func describeEnd(recorded *job.OutcomeFrame, stopped *stop) string {
+	was, is := "completed", "completed"
+	if recorded.Failed != nil {
+		was = string(recorded.Failed.Reason) + " " + recorded.Failed.Code
+	}
+	if stopped != nil {
+		is = string(stopped.reason) + " " + stopped.code
+	}
+	return was + ", now " + is
 }

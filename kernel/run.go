@@ -102,9 +102,7 @@ func (r *run) Abort(cause string) {
 // execute runs the job to its end. It is the job's goroutine.
 func (r *run) execute() {
 	unlink := context.AfterFunc(r.caller, func() { r.Abort(context.Cause(r.caller).Error()) })
-	r.limit = time.AfterFunc(seconds(r.spec.Limits.TimeoutSec), func() {
-		r.cancel(stopf(job.ReasonTimeout, job.CodeTimeout, "stopped after the time limit of %g s", r.spec.Limits.TimeoutSec))
-	})
+	r.limit = time.AfterFunc(seconds(r.spec.Limits.TimeoutSec), r.timeUp)
 	end, stopped := r.guarded()
 	r.limit.Stop()
 	unlink()
@@ -116,6 +114,11 @@ func (r *run) execute() {
 		r.emit(&job.Notice{Code: "clean-up", Message: "not everything could be cleaned up: " + err.Error()})
 	}
 	r.finish(end, stopped)
+}
+
+// timeUp ends a job whose time is over.
+func (r *run) timeUp() {
+	r.cancel(stopf(job.ReasonTimeout, job.CodeTimeout, "stopped after the time limit of %g s", r.spec.Limits.TimeoutSec))
 }
 
 // guarded runs the loop and turns a panic of it into the end of this job alone.
@@ -203,7 +206,6 @@ func (r *run) finish(end endOfLoop, stopped *stop) {
 	if outputs == nil {
 		outputs = []string{}
 	}
-	r.speakUp()
 	if r.root != nil {
 		r.root.end(stopped == nil, map[string]any{"turns": total.Turns, "requests": total.Requests, "outputs": len(outputs),
 			"costMicroUsd": int64(total.CostMicroUSD)})
@@ -214,14 +216,13 @@ func (r *run) finish(end endOfLoop, stopped *stop) {
 	}
 	switch {
 	case stopped == nil:
-		r.emit(r.outcome.Completed)
 	case stopped.suspended != nil:
 		r.outcome.Suspended = stopped.suspended
-		r.emit(stopped.suspended)
 	default:
 		r.fail(stopped, outputs)
-		r.emit(r.outcome.Failed)
 	}
+	r.speakUp()
+	r.emit(r.outcome.End())
 	r.end()
 	close(r.done)
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/hozo-run/hozo/job"
+	"github.com/hozo-run/hozo/kernel/compaction"
 	"github.com/hozo-run/hozo/llm"
 	"github.com/hozo-run/hozo/problem"
 )
@@ -29,8 +30,11 @@ type thread struct {
 	opening  llm.Opening
 	messages []llm.Message
 	gauge    gauge
+	short    shortening
 	ledger   *ledger
 	repeats  repeats
+	// memory is the state of the working-memory loop, nil for a transcript.
+	memory *memory
 	// held is the text of the last response, which may be held back until a judge has seen it.
 	held *deltas
 	// repairs and toolFaults count what went back to the model in this thread.
@@ -43,6 +47,9 @@ func (t *thread) emit(data job.EventPayload) { t.run.emitIn(t.id, data) }
 
 // ended returns the stop of a thread that was aborted or ran out of time, nil for one that may go on.
 func (t *thread) ended() *stop {
+	if end := t.run.record.recordedEnd(); end != nil || t.run.replay != nil {
+		return end
+	}
 	if t.ctx.Err() == nil {
 		return nil
 	}
@@ -79,12 +86,14 @@ type opened struct {
 	messages []llm.Message
 	// bytes is the size of the system prompt, the tool declarations and the messages, for the first token estimate.
 	bytes int
+	// task is where in messages the task is, with the context before it.
+	task  compaction.Range
 	lists *job.ListsFrame
 }
 
 // lists returns what the model of an agent is offered.
 func (rt *Runtime) lists(p *plan, a *agent) *job.ListsFrame {
-	return &job.ListsFrame{
+	lists := &job.ListsFrame{
 		Provider:  a.spec.Model.Provider,
 		Model:     a.model,
 		Thinking:  a.thinking,
@@ -92,6 +101,10 @@ func (rt *Runtime) lists(p *plan, a *agent) *job.ListsFrame {
 		System:    sharedPrompt(&a.spec.Agent) + rt.lentPrompt(a.spec) + outputPrompt(a.spec.Output),
 		JobSystem: jobPrompt(a.spec, p.workspace.Layout(), a.tools),
 	}
+	if a.workingMemory() {
+		p.stepLists(a, lists)
+	}
+	return lists
 }
 
 // open starts a dialog: the prompt, the tool declarations, the history and the task.
@@ -114,11 +127,15 @@ func (rt *Runtime) open(p *plan, a *agent, lists *job.ListsFrame, problems *prob
 	o.dialog = dialog
 	o.bytes = openingBytes(&o.opening)
 	o.messages = firstMessages(spec)
+	if a.workingMemory() {
+		o.messages = a.firstStep()
+	}
+	o.task = compaction.Range{From: len(spec.History), To: len(o.messages)}
 	for i, m := range o.messages {
 		if err := dialog.Append(m); err != nil {
 			problems.Add("message-invalid", "", "message %d cannot be sent to this model: %v", i, err)
 		}
-		o.bytes += messageBytes(m)
+		o.bytes += compaction.Bytes(m)
 	}
 	return o
 }
@@ -137,6 +154,7 @@ func (t *thread) begin(o *opened) {
 	t.dialog, t.opening, t.messages = o.dialog, o.opening, o.messages
 	t.gauge = gauge{window: o.lists.Model.ContextWindow}
 	t.gauge.add(o.bytes)
+	t.short = shortening{state: compaction.State{Task: o.task}}
 }
 
 // append adds messages to the dialog. counted says that the first of them is a response, which its provider has counted.
@@ -146,7 +164,7 @@ func (t *thread) append(counted bool, messages ...llm.Message) *stop {
 			return stopf(job.ReasonError, job.CodeInternal, "the conversation cannot go on: %v", err)
 		}
 		if i > 0 || !counted {
-			t.gauge.add(messageBytes(m))
+			t.gauge.add(compaction.Bytes(m))
 		}
 	}
 	t.messages = append(t.messages, messages...)

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"github.com/hozo-run/hozo/job"
+	"github.com/hozo-run/hozo/llm"
 	"github.com/hozo-run/hozo/provider/scripted"
 )
 
@@ -215,7 +216,11 @@ func usageLine(d *job.UsageData) string {
 		t := d.Call.Tokens
 		line += fmt.Sprintf(" input=%d cacheRead=%d output=%d cost=%d", t.Input, t.CacheRead, t.Output, d.Call.CostMicroUSD)
 	}
-	return line + fmt.Sprintf(" requests=%d turns=%d", d.Total.Requests, d.Total.Turns)
+	line += fmt.Sprintf(" requests=%d turns=%d", d.Total.Requests, d.Total.Turns)
+	if d.Call.Purpose == llm.PurposeCompaction {
+		line += fmt.Sprintf(" compactions=%d purpose=compaction", d.Total.Compactions)
+	}
+	return line
 }
 
 // stable renders event data as JSON without durations, digests and the runtime's version.

@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,6 +35,10 @@ type exchange struct {
 	maxOutput int64
 	// silent keeps the text out of the events: it is not what the agent says.
 	silent bool
+	// tries counts the requests made so far.
+	tries int64
+	// patience is how many requests may fail, 0 for maxTries.
+	patience int
 }
 
 // own is the exchange of a turn in the thread's own dialog.
@@ -52,6 +57,9 @@ type fault struct {
 	empty bool
 }
 
+// detailCut marks the stop of a job whose answer had begun when the window was full.
+const detailCut = "answerCut"
+
 // classDetached is the class of a request that was given up because the attempt had to end; it is made again later.
 const classDetached = "detached"
 
@@ -59,7 +67,7 @@ const classDetached = "detached"
 // turn and of the job; the request is the same each time.
 func (t *thread) respond(ex *exchange, parent *span) (llm.Response, *stop) {
 	empty, failed := 0, 0
-	for try := int64(1); ; try++ {
+	for try := ex.tries + 1; ; try++ {
 		if ended := t.rest(); ended != nil {
 			return llm.Response{}, ended
 		}
@@ -67,7 +75,7 @@ func (t *thread) respond(ex *exchange, parent *span) (llm.Response, *stop) {
 		if refused != nil {
 			return llm.Response{}, refused
 		}
-		if !ex.silent {
+		if ex.tries = try; !ex.silent {
 			t.tries = try
 		}
 		response, f, stopped := t.try(ex, try, space)
@@ -85,7 +93,7 @@ func (t *thread) respond(ex *exchange, parent *span) (llm.Response, *stop) {
 		if over := t.ledger.overspent(); over != nil {
 			return llm.Response{}, over
 		}
-		if !f.retryable || failed == maxTries || empty == maxEmptyTries {
+		if !f.retryable || failed == cmp.Or(ex.patience, maxTries) || empty == maxEmptyTries {
 			return llm.Response{}, f.end
 		}
 		if ended := t.pause(ex, try, failed, f, parent); ended != nil {
@@ -140,6 +148,7 @@ func (t *thread) request(ex *exchange, try int64, call llm.Call, space room) (*m
 	s := t.newStream(ex, try, cancel)
 	m := &made{start: time.Now()}
 	response, err := ex.dialog.Stream(ctx, call, s.sink)
+	t.run.record.compact(&response)
 	m.response, m.took, m.received = response, time.Since(m.start), s.received
 	m.emitted = s.close()
 	m.fault = t.judge(ex, response, err, space)
@@ -156,19 +165,20 @@ func (t *thread) judge(ex *exchange, response llm.Response, err error, space roo
 	}
 	window, prompt := ex.gauge.window, response.Usage.Prompt()
 	switch {
-	case response.Stop == llm.StopLength && window > 0 && response.Usage.Output == 0 && prompt*100 >= window*99,
-		response.Stop != llm.StopLength && window > 0 && prompt > window:
+	case response.Stop == llm.StopLength && window > 0 && response.Usage.Output == 0 && prompt*100 >= window*99:
 		return &fault{class: string(llm.ClassContextOverflow), end: overflow("the prompt of %d tokens fills the model's window of %d", prompt, window)}
 	case response.Stop == llm.StopLength && space.by == job.ReasonBudget:
 		return &fault{class: "budget", end: stopf(job.ReasonBudget, job.CodeBudget,
 			"stopped: the answer was cut at %d tokens, which is all that the money limit left", space.tokens)}
-	case response.Stop == llm.StopLength && space.by == job.ReasonContextOverflow:
-		return &fault{class: string(llm.ClassContextOverflow), end: overflow(
-			"the answer was cut at %d tokens, which is all that the prompt left of the window of %d", space.tokens, window)}
+	case response.Stop == llm.StopLength && (space.by == job.ReasonContextOverflow || window > 0 && response.Usage.Total()*100 >= window*99):
+		f := &fault{class: string(llm.ClassContextOverflow), end: overflow(
+			"the answer was cut after %d tokens, which is all that the prompt left of the window of %d", response.Usage.Output, window)}
+		f.end.details = map[string]any{detailCut: true}
+		return f
 	case response.Stop == llm.StopLength:
 		return &fault{class: "output-limit", end: stopf(job.ReasonError, job.CodeOutputLimit,
 			"the answer was cut at the output limit (%s)", outputLimit(space.tokens, response.Usage.Output))}
-	case len(response.Message.ToolCalls()) == 0 && strings.TrimSpace(response.Message.Text()) == "":
+	case ex.purpose != llm.PurposeWriter && len(response.Message.ToolCalls()) == 0 && strings.TrimSpace(response.Message.Text()) == "":
 		return &fault{class: "empty-answer", retryable: true, empty: true, end: stopf(job.ReasonError, job.CodeEmptyAnswer,
 			"the model gave neither an answer nor a tool call, %d times", maxEmptyTries)}
 	}

@@ -178,7 +178,7 @@ func (s *Set) FindScripted(name string) *Tool {
 }
 
 func (t *Tool) spec() llm.ToolSpec {
-	return llm.ToolSpec{Name: t.Name, Description: t.Description, InputSchema: t.InputSchema}
+	return llm.ToolSpec{Name: t.Name, Description: t.Description, InputSchema: t.compiled.compact()}
 }
 
 // check reports the first thing that keeps t from being registered.

@@ -22,6 +22,9 @@ const maxArguments = 4 << 20
 type lazySchema struct {
 	raw  json.RawMessage
 	once sync.Once
+	// line is raw on one line, made by the first who asks.
+	line     json.RawMessage
+	lineOnce sync.Once
 	// node is the schema as data, for coercion and explanation; check decides.
 	node  map[string]any
 	check *jsonschema.Resolved
@@ -120,6 +123,17 @@ func (s *lazySchema) compile() {
 		s.node = node
 		s.check, s.err = schema.Resolve(nil) // references out of the schema are errors
 	})
+}
+
+// compact returns the schema without white space: it is sent with every request.
+func (s *lazySchema) compact() json.RawMessage {
+	s.lineOnce.Do(func() {
+		var b bytes.Buffer
+		if s.line = s.raw; json.Compact(&b, s.raw) == nil {
+			s.line = b.Bytes()
+		}
+	})
+	return s.line
 }
 
 // coerce returns value bent towards the schema node as far as that loses nothing. depth bounds recursive references.

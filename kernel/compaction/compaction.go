@@ -22,8 +22,10 @@ type Reason string
 const (
 	// ReasonThreshold: the next request would leave too little room for the answer.
 	ReasonThreshold Reason = "threshold"
-	// ReasonOverflow: the provider refused a request as too long, or cut it.
+	// ReasonOverflow: the provider refused a request as too long, or had no room left for any answer.
 	ReasonOverflow Reason = "overflow"
+	// ReasonLength: the answer was cut because the prompt left too little of the window.
+	ReasonLength Reason = "length"
 )
 
 // Why Plan.Finish has no result.
