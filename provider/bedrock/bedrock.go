@@ -64,8 +64,10 @@ func (p *provider) checkCredentials(findings *problem.List) {
 		findings.Add("provider-invalid", "/apiKey", "is a second way to authorize requests beside the access key in aws; keep one of them")
 	case key != nil && header != "":
 		findings.Add("provider-invalid", "/headers/"+header, "is set although requests are signed with the access key in aws; keep one of them")
-	case key != nil && (key.ID == "" || key.Secret == ""):
-		findings.Add("provider-invalid", "/aws", "must hold accessKeyId and secretAccessKey together")
+	case key != nil && key.ID == "":
+		findings.Add("provider-invalid", "/aws/accessKeyId", "must be given together with secretAccessKey")
+	case key != nil && key.Secret == "":
+		findings.Add("provider-invalid", "/aws/secretAccessKey", "must be given together with accessKeyId")
 	case key == nil && p.account.APIKey == "" && header == "" && p.atAWS():
 		findings.Add("provider-invalid", "/apiKey", "is missing: give an API key of Amazon Bedrock, or an access key in aws; "+
 			"neither is looked for in the environment or in files")
