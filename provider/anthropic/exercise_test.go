@@ -7,21 +7,11 @@ import (
 	"strings"
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"github.com/hozo-run/hozo/llm/llmtest"
 	"github.com/hozo-run/hozo/provider/wire"
 )
 
-func TestMain(m *testing.M) {
-	code := m.Run()
-	wire.CloseIdle()
-	if err := goleak.Find(); err != nil && code == 0 {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { os.Exit(llmtest.Main(m, wire.CloseIdle)) }
 
 func TestExercise(t *testing.T) {
 	t.Parallel()

@@ -1,13 +1,10 @@
 package azure
 
 import (
-	"fmt"
 	"net/http"
 	"os"
 	"strings"
 	"testing"
-
-	"go.uber.org/goleak"
 
 	"github.com/hozo-run/hozo/llm"
 	"github.com/hozo-run/hozo/llm/llmtest"
@@ -15,15 +12,7 @@ import (
 	"github.com/hozo-run/hozo/provider/wire"
 )
 
-func TestMain(m *testing.M) {
-	code := m.Run()
-	wire.CloseIdle()
-	if err := goleak.Find(); err != nil && code == 0 {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { os.Exit(llmtest.Main(m, wire.CloseIdle)) }
 
 // by returns an adapter that serves every model by the method.
 func by(method string) llm.Adapter {

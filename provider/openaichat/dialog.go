@@ -2,8 +2,6 @@ package openaichat
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"strconv"
 
@@ -27,20 +25,12 @@ type dialog struct {
 }
 
 // PrefixHash returns the hash of the shared prefix; see llm.Dialog.
-func (c *dialog) PrefixHash() string {
-	sum := sha256.Sum256(c.buf[:c.prefix])
-	return hex.EncodeToString(sum[:])
-}
+func (c *dialog) PrefixHash() string { return wire.PrefixHash(c.buf[:c.prefix]) }
 
 // Append encodes a message; see llm.Dialog. After an error the dialog is as it was.
 func (c *dialog) Append(m llm.Message) error {
-	if err := wire.CheckMessage(m); err != nil {
+	if err := wire.CheckNext(m, &c.ids); err != nil {
 		return fmt.Errorf("append message: %w", err)
-	}
-	if m.Role != llm.RoleTool {
-		if err := c.ids.Settled(); err != nil {
-			return fmt.Errorf("append message: %w", err)
-		}
 	}
 	b, mark := c.buf, c.mark
 	switch m.Role {

@@ -168,6 +168,20 @@ func CheckMessage(m llm.Message) error {
 	return nil
 }
 
+// CheckNext checks a message that is to be appended to a dialog whose calls are in ids.
+func CheckNext(m llm.Message, ids *CallIDs) error {
+	if err := CheckMessage(m); err != nil || m.Role == llm.RoleTool {
+		return err
+	}
+	return ids.Settled()
+}
+
+// PrefixHash returns the hash of the shared prefix of a dialog's requests; see llm.Dialog.
+func PrefixHash(prefix []byte) string {
+	sum := sha256.Sum256(prefix)
+	return hex.EncodeToString(sum[:])
+}
+
 // Arguments returns what is replayed as the arguments of a call: {} where the model sent no JSON object, because servers
 // parse what they get and the result of the call says what was wrong.
 func Arguments(call *llm.ToolCall) []byte {
