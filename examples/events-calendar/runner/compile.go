@@ -221,12 +221,9 @@ func (r *Runner) roster(a *agent.Agent, texts map[string]string) []job.Subagent 
 	return roster
 }
 
-// workingMemoryLoop is off as long as the kernel refuses the loop.
-const workingMemoryLoop = false
-
 // loop returns the loop of an agent. The writer of every working-memory document gets the same text.
 func loop(a *agent.Agent, texts map[string]string) *job.Loop {
-	if a.Loop.Kind != job.LoopWorkingMemory || !workingMemoryLoop {
+	if a.Loop.Kind != job.LoopWorkingMemory {
 		return nil
 	}
 	l := a.Loop
@@ -234,7 +231,7 @@ func loop(a *agent.Agent, texts map[string]string) *job.Loop {
 	if l.Writer != nil {
 		writer = *l.Writer
 	}
-	writer.Instructions = texts[workingmemory.WriterPrompt]
+	writer.Prompt = texts[workingmemory.WriterPrompt]
 	l.Writer = &writer
 	return &l
 }
