@@ -15,6 +15,12 @@ type decoder struct {
 	event    event
 	state    wire.State
 
+	// words, thoughts and arguments recognise the events that differ from the last one of their kind in one string; the
+	// places and the source are what those are about.
+	words, thoughts, arguments       wire.Template
+	wordsAt, thoughtsAt, argumentsAt place
+	source                           string
+
 	origin llm.Origin
 	price  *llm.Price
 	// open is the place of the text that is being streamed, heard the places whose text has come.
@@ -25,6 +31,10 @@ type decoder struct {
 	id, model, status, reason, tier string
 	refusal                         strings.Builder
 	usage                           counts
+	// named says that the event says its type itself.
+	named bool
+	// plain turns the templates off, for tests.
+	plain bool
 }
 
 // place is where a text belongs in the output.
@@ -61,28 +71,53 @@ func (d *decoder) Event(ev wire.Event) error {
 	if len(data) == 0 || string(data) == doneMark {
 		return nil
 	}
+	if !d.plain {
+		if raw, ok := d.words.Match(data); ok {
+			return d.say(d.wordsAt, raw)
+		}
+		if raw, ok := d.arguments.Match(data); ok {
+			return d.argue(d.argumentsAt.item, raw)
+		}
+		if raw, ok := d.thoughts.Match(data); ok {
+			return d.think(d.source, d.thoughtsAt, raw)
+		}
+	}
 	e := &d.event
 	if err := e.parse(&d.lexer, data); err != nil {
 		return wire.Malformed("an event of the stream is "+err.Error(), err)
 	}
-	if e.kind == nil {
+	// The bytes of an event that says its type elsewhere do not tell events of two types apart.
+	if d.named = e.kind != nil; !d.named {
 		e.kind = ev.Name
 	}
 	return d.apply(e, data)
 }
 
+// The beginnings of the types of events that bring thinking.
+const (
+	sourceSummary = "response.reasoning_summary_text"
+	sourceText    = "response.reasoning_text"
+)
+
 // apply takes what one event says. Events of unknown types say nothing to us.
 func (d *decoder) apply(e *event, data []byte) error {
-	switch kind := string(e.kind); kind {
+	words, thoughts := place{llm.PartText, e.output, e.content}, place{llm.PartThinking, e.output, e.content + e.summary}
+	switch string(e.kind) {
 	case "response.output_text.delta":
-		return d.say(place{llm.PartText, e.output, e.content}, e.delta)
+		d.learn(&d.words, &d.wordsAt, words, data)
+		return d.say(words, e.delta)
 	case "response.output_text.done":
-		return d.settleText(place{llm.PartText, e.output, e.content}, e.text)
-	case "response.reasoning_summary_text.delta", "response.reasoning_text.delta":
-		return d.think(kind[:len(kind)-len(".delta")], place{llm.PartThinking, e.output, e.content + e.summary}, e.delta)
-	case "response.reasoning_summary_text.done", "response.reasoning_text.done":
-		return d.settleThinking(kind[:len(kind)-len(".done")], place{llm.PartThinking, e.output, e.content + e.summary}, e.text)
+		return d.settleText(words, e.text)
+	case sourceSummary + ".delta":
+		return d.hear(sourceSummary, thoughts, data)
+	case sourceSummary + ".done":
+		return d.settleThinking(sourceSummary, thoughts, e.text)
+	case sourceText + ".delta":
+		return d.hear(sourceText, thoughts, data)
+	case sourceText + ".done":
+		return d.settleThinking(sourceText, thoughts, e.text)
 	case "response.function_call_arguments.delta":
+		d.learn(&d.arguments, &d.argumentsAt, words, data)
 		return d.argue(e.output, e.delta)
 	case "response.function_call_arguments.done":
 		return d.settleCall(e.output, e.arguments)
@@ -96,9 +131,25 @@ func (d *decoder) apply(e *event, data []byte) error {
 		return d.takeItem(e.output, e.item, true)
 	case "error":
 		return wire.StreamError(data)
-	default:
-		return d.applyResponse(kind, e)
 	}
+	return d.applyResponse(string(e.kind), e)
+}
+
+func (d *decoder) hear(source string, at place, data []byte) error {
+	if d.learn(&d.thoughts, &d.thoughtsAt, at, data) {
+		d.source = source
+	}
+	return d.think(source, at, d.event.delta)
+}
+
+// learn makes an event that is one string at a place a template for the events to come, and reports whether it is one.
+func (d *decoder) learn(t *wire.Template, known *place, at place, data []byte) bool {
+	if !d.named || len(d.event.delta) == 0 {
+		return false
+	}
+	*known = at
+	t.Learn(data, d.event.from, d.event.to)
+	return true
 }
 
 // applyResponse takes an event about the response as a whole.

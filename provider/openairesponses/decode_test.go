@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -31,16 +32,29 @@ func (h *heard) sink(d llm.Delta) error {
 	return nil
 }
 
-// decode decodes a stream whole and byte by byte and checks that they agree.
+// decode decodes a stream whole, byte by byte and without templates, and checks that they agree.
 func decode(t *testing.T, body string) (llm.Response, string, error) {
 	t.Helper()
-	var h, h2 heard
-	r, err := wire.Decode(strings.NewReader(body), testDecoder(h.sink))
-	r2, err2 := wire.Decode(iotest.OneByteReader(strings.NewReader(body)), testDecoder(h2.sink))
-	if diff := cmp.Diff(r, r2); diff != "" || h.text != h2.text || fmt.Sprint(err) != fmt.Sprint(err2) {
-		t.Errorf("decoded byte by byte: deltas %q and %q, errors %v and %v\n%s", h.text, h2.text, err, err2, diff)
+	run := func(plain bool, r io.Reader) (llm.Response, string, error) {
+		var h heard
+		d := testDecoder(h.sink)
+		d.plain = plain
+		response, err := wire.Decode(r, d)
+		return response, h.text, err
 	}
-	return r, strings.TrimSpace(h.text), err
+	r, text, err := run(false, strings.NewReader(body))
+	for name, other := range map[string]struct {
+		plain bool
+		r     io.Reader
+	}{
+		"byte by byte": {false, iotest.OneByteReader(strings.NewReader(body))}, "in full": {true, strings.NewReader(body)},
+	} {
+		r2, text2, err2 := run(other.plain, other.r)
+		if diff := cmp.Diff(r, r2); diff != "" || text != text2 || fmt.Sprint(err) != fmt.Sprint(err2) {
+			t.Errorf("decoded %s: deltas %q and %q, errors %v and %v\n%s", name, text, text2, err, err2, diff)
+		}
+	}
+	return r, strings.TrimSpace(text), err
 }
 
 func at(index int, kind, members string) string {
@@ -105,6 +119,8 @@ func TestThinkingIsKeptAsTheItemThatCame(t *testing.T) {
 		"plain text of an open model": {at(0, "reasoning_text.delta", `"content_index":0,"delta":"open"`) +
 			at(0, "output_item.done", `"item":{"type":"reasoning","summary":[],"content":[{"type":"reasoning_text","text":"open"}]}`), "open",
 			`{"type":"reasoning","summary":[],"content":[{"type":"reasoning_text","text":"open"}]}`, false},
+		"summary and an empty text of one item": {pieces + at(0, "reasoning_text.delta", `"summary_index":1,"delta":""`) + at(0, "reasoning_summary_text.delta", `"summary_index":1,"delta":"c"`) +
+			at(0, "output_item.done", `"item":`+item(sealed)), "a\n\nbc", item(sealed), false},
 		"text and summary of one item": {at(0, "reasoning_text.delta", `"delta":"a"`) + at(0, "reasoning_summary_text.delta", `"delta":"s"`) +
 			at(0, "output_item.done", `"item":`+item(sealed)), "a", item(sealed), false},
 	} {
@@ -344,7 +360,7 @@ func TestWhatIsKeptOfAResponseIsBounded(t *testing.T) {
 	}
 }
 
-// FuzzResponsesDecode checks that a stream is decoded the same whole and byte by byte, and that nothing in it makes the
+// FuzzResponsesDecode checks that a stream is decoded the same whole, byte by byte and without templates, and that nothing in it makes the
 // decoder panic, report text that is not valid, or keep an item that is no JSON.
 func FuzzResponsesDecode(f *testing.F) {
 	for _, r := range []llmtest.Reply{
@@ -356,6 +372,8 @@ func FuzzResponsesDecode(f *testing.F) {
 	}
 	f.Add(at(0, "output_text.delta", `"delta":"a\ud83d"`) + at(0, "output_text.done", `"text":"b"`) + completed(`{"type":"message","content":[{"text":"c"}]}`))
 	f.Add(at(1, "output_item.done", `"item":{"type":"reasoning","summary":[{"text":"a"},7]}`) + completed(`1,{"type":"reasoning","encrypted_content":"x"}`))
+	f.Add(at(0, "output_text.delta", `"delta":"a","sequence_number":9`) + at(0, "output_text.delta", `"delta":"b","sequence_number":10`) +
+		at(0, "output_text.delta", `"delta":"c","sequence_number":011`))
 	f.Fuzz(func(t *testing.T, text string) {
 		r, deltas, err := decode(t, text)
 		if !utf8.ValidString(deltas) || (err == nil) != (r.Stop != "") {

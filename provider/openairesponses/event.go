@@ -12,9 +12,11 @@ type event struct {
 	// output, content and summary are the places of an item, of a part in it and of a part of its summary.
 	output, content, summary int64
 	delta, text              []byte
-	refusal, arguments       []byte
-	item, response           []byte
-	fault                    []byte
+	// from and to are where the delta lies in the event.
+	from, to           int
+	refusal, arguments []byte
+	item, response     []byte
+	fault              []byte
 }
 
 var errNoObject = errors.New("JSON, but not an object")
@@ -42,6 +44,8 @@ func (e *event) parse(l *wire.Lexer, data []byte) error {
 			e.summary, _ = l.Int()
 		case "delta":
 			e.delta = l.String()
+			e.to = l.Pos() - 1
+			e.from = e.to - len(e.delta)
 		case "text":
 			e.text = l.String()
 		case "refusal":

@@ -177,7 +177,7 @@ func (d *decoder) takeReasoning(index int64, i *item, raw []byte) error {
 	for _, from := range []struct {
 		source string
 		parts  []byte
-	}{{"response.reasoning_summary_text", i.summary}, {"response.reasoning_text", i.content}} {
+	}{{sourceSummary, i.summary}, {sourceText, i.content}} {
 		err := eachPart(from.parts, func(n int64, p textPart) error {
 			return d.settleThinking(from.source, place{llm.PartThinking, index, n}, p.text)
 		})

@@ -5,15 +5,20 @@ import "bytes"
 // Template recognises events that differ from an earlier one in a single string. Most of a stream is such events: the
 // same envelope around one new piece of text. An event matches if it has the template's bytes before the string, a valid
 // string, and the template's bytes after it; decoding it in full could then only find the same values again, so the
-// adapter takes the string and skips the rest. Two kinds of change after the string are understood, because providers
-// pad with them: white space between closing brackets, and the value of a last member named "obfuscation" or "p".
+// adapter takes the string and skips the rest. Three kinds of change after the string are understood: white space between
+// closing brackets, and the value of a last member named "obfuscation" or "p", because providers pad with them; and the
+// number after them in a member named "sequence_number", by which a provider counts its events.
 type Template struct {
 	prefix, suffix []byte
 	// closing says that suffix is closing brackets and white space only.
 	closing bool
 	// hole is the position in suffix of a padding value, 0 if there is none.
 	hole int
+	// count is the position in suffix of a counted number, 0 if there is none.
+	count int
 }
+
+var counter = []byte(`"sequence_number":`)
 
 // paddings are how the members begin that providers pad with.
 func paddings() [2][]byte { return [...][]byte{[]byte(`,"obfuscation":"`), []byte(`,"p":"`)} }
@@ -23,7 +28,18 @@ func (t *Template) Learn(data []byte, from, to int) {
 	t.prefix = append(t.prefix[:0], data[:from]...)
 	t.suffix = append(t.suffix[:0], data[to:]...)
 	t.closing = onlyClosing(t.suffix[1:])
-	t.hole = 0
+	t.hole, t.count = 0, 0
+	t.learnPadding()
+	if at := bytes.Index(t.suffix, counter); at > t.hole {
+		at += len(counter)
+		if n := digits(t.suffix[at:]); n > 0 {
+			t.count = at
+			t.suffix = append(t.suffix[:at], t.suffix[at+n:]...)
+		}
+	}
+}
+
+func (t *Template) learnPadding() {
 	for _, padding := range paddings() {
 		at := bytes.Index(t.suffix, padding)
 		if at < 0 {
@@ -51,17 +67,44 @@ func (t *Template) Match(data []byte) ([]byte, bool) {
 }
 
 func (t *Template) matchSuffix(rest []byte) bool {
+	suffix := t.suffix
 	if t.hole > 0 {
-		if !bytes.HasPrefix(rest, t.suffix[:t.hole]) {
+		if !bytes.HasPrefix(rest, suffix[:t.hole]) {
 			return false
 		}
 		end, fault := stringEnd(rest, t.hole)
-		return fault == "" && bytes.Equal(rest[end:], t.suffix[t.hole:])
+		if fault != "" {
+			return false
+		}
+		rest, suffix = rest[end:], suffix[t.hole:]
 	}
-	if bytes.Equal(rest, t.suffix) {
+	if t.count > 0 {
+		at := t.count - t.hole
+		if !bytes.HasPrefix(rest, suffix[:at]) {
+			return false
+		}
+		n := digits(rest[at:])
+		if n == 0 {
+			return false
+		}
+		rest, suffix = rest[at+n:], suffix[at:]
+	}
+	if bytes.Equal(rest, suffix) {
 		return true
 	}
-	return t.closing && equalClosing(rest[1:], t.suffix[1:])
+	return t.closing && equalClosing(rest[1:], suffix[1:])
+}
+
+// digits returns the length of the whole number at the beginning of text, 0 if there is none that JSON allows.
+func digits(text []byte) int {
+	n := 0
+	for n < len(text) && '0' <= text[n] && text[n] <= '9' {
+		n++
+	}
+	if n > 1 && text[0] == '0' {
+		return 0
+	}
+	return n
 }
 
 func onlyClosing(text []byte) bool {
