@@ -161,7 +161,7 @@ func arrows() []arrow {
 		{"kernel/workingmemory", []string{"llm", "problem"}},
 		{"kernel/hostlender", []string{"kernel", "job", "tool", "tool/hosttool", "problem"}},
 		{"kernel/mcplender", []string{"kernel", "job", "tool", "tool/mcptool", "problem"}},
-		{"kernel", []string{"job", "llm", "llm/textcall", "tool", "workspace", "sandbox", "problem"}},
+		{"kernel", []string{"job", "kernel/compaction", "kernel/workingmemory", "llm", "llm/textcall", "tool", "workspace", "sandbox", "problem"}},
 		{"jobproc", []string{"job", "problem", "sandbox"}},
 		{"journal", []string{"job", "llm", "problem"}},
 		{"hostserver", []string{"tool/hosttool", "tool", "job", "problem"}},
