@@ -24,6 +24,8 @@ type Endpoint struct {
 	preset  map[string]tag
 	secrets secrets
 	sign    Sign
+	// bodyHash returns the hex SHA-256 of a body for sign; nil hashes each body as a whole.
+	bodyHash func(Body) string
 }
 
 // Sign signs a request in place. The request is complete but for its body, whose hex SHA-256 is bodyHash; its headers and

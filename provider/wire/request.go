@@ -1,8 +1,6 @@
 package wire
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"io"
 	"net/http"
@@ -58,6 +56,10 @@ func (r *bodyReader) Close() error { return nil }
 
 // request returns the request for a body, signed if the endpoint signs.
 func (e *Endpoint) request(header http.Header, body Body) (*http.Request, error) {
+	bodyHash := e.bodyHash
+	if bodyHash == nil {
+		bodyHash = new(growingHash).sum
+	}
 	r := &http.Request{
 		Method: http.MethodPost, URL: e.url, Host: e.url.Host,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
@@ -70,17 +72,8 @@ func (e *Endpoint) request(header http.Header, body Body) (*http.Request, error)
 	}
 	address := *e.url
 	r.URL, r.Header = &address, header.Clone()
-	if err := e.sign(r, body.hash()); err != nil {
+	if err := e.sign(r, bodyHash(body)); err != nil {
 		return nil, fmt.Errorf("sign the request: %w", err)
 	}
 	return r, nil
-}
-
-// hash returns the hex SHA-256 of the whole body.
-func (b Body) hash() string {
-	sum := sha256.New()
-	for _, piece := range b {
-		_, _ = sum.Write(piece) // a hash takes everything
-	}
-	return hex.EncodeToString(sum.Sum(nil))
 }

@@ -12,6 +12,8 @@ type Sender struct {
 	Endpoint *Endpoint
 	Tags     llm.Tags
 	headers  map[llm.Purpose]http.Header
+	// signing is the endpoint of a sender that signs, with a hash that grows with the dialog.
+	signing *Endpoint
 }
 
 // Stream sends a request and reads its response into d; err is what kept the dialog from building the body. It follows
@@ -24,7 +26,19 @@ func (s *Sender) Stream(ctx context.Context, call llm.Call, body Body, err error
 	if err != nil {
 		return llm.Response{}, Unsendable(err)
 	}
-	return s.Endpoint.Exchange(ctx, header, body, d)
+	return s.endpoint().Exchange(ctx, header, body, d)
+}
+
+func (s *Sender) endpoint() *Endpoint {
+	if s.Endpoint.sign == nil {
+		return s.Endpoint
+	}
+	if s.signing == nil {
+		signing := *s.Endpoint
+		signing.bodyHash = new(growingHash).sum
+		s.signing = &signing
+	}
+	return s.signing
 }
 
 // Request describes a request; err is what kept the dialog from building the body. It follows the contract of
