@@ -36,6 +36,7 @@ The exit code is 0 whatever is found.`,
 		}),
 	}
 	command.Flags().BoolVar(&asJSON, "json", false, "write one JSON document")
+	command.AddCommand(p.doctorModelCommand())
 	return command
 }
 

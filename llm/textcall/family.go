@@ -21,7 +21,7 @@ func Enabled(model llm.Model, baseURL string) (Format, bool) {
 			return "", true
 		}
 		_, known := familyOf(model.ID)
-		return "", known && !model.Simulated && !hosted(baseURL)
+		return "", known && !model.Simulated && !Hosted(baseURL)
 	default:
 		return Format(setting), true
 	}
@@ -98,8 +98,9 @@ var hostedDomains = []string{"openai.com", "anthropic.com", "googleapis.com", "a
 	"cerebras.ai", "moonshot.ai", "moonshot.cn", "z.ai", "bigmodel.cn", "minimax.io", "aliyuncs.com", "cloudflare.com", "nvidia.com",
 	"deepinfra.com", "sambanova.ai", "huggingface.co", "vercel.sh", "ai21.com"}
 
-// hosted reports whether an address belongs to a large hosted API; an address that cannot be read counts as one.
-func hosted(baseURL string) bool {
+// Hosted reports whether an address belongs to a large hosted API. The API's own address, "", does, and so does one that
+// cannot be read.
+func Hosted(baseURL string) bool {
 	u, err := url.Parse(baseURL)
 	if err != nil || u.Hostname() == "" {
 		return true

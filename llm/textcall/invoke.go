@@ -225,8 +225,10 @@ func (g *gemma) list(bracket byte) (value, error) {
 		case c == ',':
 			g.pos++
 			continue
-		case c == 0 || c == '<' && v.kind == kindObject:
+		case c == 0 || c == '}' || c == ']' || c == '<' && (v.kind == kindObject || !g.p.has(g.pos, gemmaQuote)):
 			return value{}, errNoObject
+		case g.p.work.empty():
+			return value{}, errTooMuch
 		}
 		key := ""
 		if v.kind == kindObject {

@@ -327,6 +327,7 @@ func TestWorkIsLinear(t *testing.T) {
 		"Action: a\nAction Input: {", "[TOOL_CALLS]a[ARGS]{", "<start_function_call>call:a{b:<escape>", "<｜DSML｜invoke name=\"a\"><｜DSML｜parameter name=\"b\">",
 		"`", "> ", "\"", "'", "<document>", "\\u", "<tool_call>a<arg_key>", "{'a':'", "//", "/*", "{“", "<tools>[", "functools[", " ", "\n",
 		"Action: a\n\n\n\n", "<tool_call>\n\n\n\n", "[TOOL_CALLS] ", "get_time\n",
+		"<start_function_call>call:a{b:[}", "<start_function_call>call:a{b:[<",
 	} {
 		text := strings.Repeat(piece, maxText/len(piece)/4)
 		p := &parser{text: text, offer: NewOffer(offerTools()), work: newMeter(len(text))}
