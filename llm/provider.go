@@ -195,7 +195,8 @@ type Response struct {
 	Usage   Usage  `json:"usage"`
 	// UsageReported says that the provider counted; otherwise Usage is zero and the kernel estimates.
 	UsageReported bool `json:"usageReported,omitempty"`
-	// Billed is the price as the provider states it, nil if it does not.
+	// Billed is the price as the provider states it, or as it follows from a service tier that the provider names and whose
+	// price is another than Model.Price; nil if Model.Price holds.
 	Billed *MicroUSD `json:"billed,omitempty"`
 	// ServedModel is the model that answered, if the provider names it.
 	ServedModel string `json:"servedModel,omitempty"`

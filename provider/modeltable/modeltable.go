@@ -68,11 +68,14 @@ func Providers() []Provider {
 
 // Lookup returns the entry of a model at the provider that is found at baseURL, the address of an account. Without an
 // address the provider is the one that the API family belongs to ("openai-chat" to OpenAI, "anthropic-messages" to
-// Anthropic). Models of Amazon Bedrock are found by any of their names at any of its addresses. It reports false for an
-// unknown address (a local server, a gateway) and for an unknown model.
+// Anthropic). Models of Amazon Bedrock are found by any of their names at any of its addresses, those of Azure at any address.
+// It reports false for another unknown address (a local server, a gateway) and for an unknown model.
 func Lookup(api, baseURL, modelID string) (llm.Model, bool) {
-	if api == bedrockAPI {
+	switch api {
+	case bedrockAPI:
 		return lookUpBedrock(baseURL, modelID)
+	case azureAPI:
+		return lookUpAzure(modelID)
 	}
 	if baseURL == "" {
 		return Find(ownProvider(api), modelID)
@@ -101,8 +104,6 @@ func ownProvider(api string) string {
 		return "anthropic"
 	case "google-generate":
 		return "gemini"
-	case "azure-openai":
-		return "azure"
 	}
 	return ""
 }

@@ -11,6 +11,23 @@ import (
 	"github.com/hozo-run/hozo/provider/modeltable"
 )
 
+func TestAModelOfOpenAIAtAzureIsTheSameModel(t *testing.T) {
+	t.Parallel()
+	const id = "gpt-5.4"
+	if _, listed := modeltable.Find("azure", id); listed {
+		t.Fatalf("the table has %s at Azure; take another model", id)
+	}
+	want, _ := modeltable.Find("openai", id)
+	want.Price = nil
+	got, ok := modeltable.Lookup("azure-openai", "https://mine.openai.azure.com", id)
+	if diff := cmp.Diff(want, got); diff != "" || !ok || len(got.ThinkingLevels) == 0 {
+		t.Errorf("found %v: (-OpenAI +Azure)\n%s", ok, diff)
+	}
+	if _, ok := modeltable.Lookup("azure-openai", "https://mine.openai.azure.com", "our-deployment"); ok {
+		t.Error("a name of one's own was found")
+	}
+}
+
 func TestLookupFindsTheProviderByItsAddress(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -19,6 +36,7 @@ func TestLookupFindsTheProviderByItsAddress(t *testing.T) {
 	}{
 		"no address, OpenAI":        {"openai-chat", "", "gpt-5", "openai"},
 		"no address, Anthropic":     {"anthropic-messages", "", "claude-sonnet-4-5", "anthropic"},
+		"Azure, any address":        {"azure-openai", "https://gateway.example/azure", "gpt-5-mini", "azure"},
 		"own address":               {"openai-chat", "https://api.openai.com/v1", "gpt-5", "openai"},
 		"slash at the end":          {"openai-chat", "https://api.openai.com/v1/", "gpt-5", "openai"},
 		"host in capitals and port": {"openai-chat", "https://API.OpenAI.com:443/v1", "gpt-5", "openai"},
