@@ -4,9 +4,10 @@
 // exist for it. It has no state between jobs; one Runtime may hold many jobs at once.
 //
 // The files follow a job through the kernel: validate.go (what is refused before the start), prompt.go (what the model is
-// told), loop.go (turns), turn.go and stream.go (one model response, its retries and guards), call.go and nested.go (tool
-// calls, and those that a call makes), lent.go and process.go (tools from outside, and the sandbox of a job's commands),
-// limits.go and loopguard.go (what stops a job), emit.go and span.go (what is reported).
+// told), loop.go (turns), workingloop.go, workingwriter.go and workingend.go (turns around a document in the place of the
+// transcript), turn.go and stream.go (one model response, its retries and guards), call.go and nested.go (tool calls, and
+// those that a call makes), lent.go and process.go (tools from outside, and the sandbox of a job's commands), limits.go and
+// loopguard.go (what stops a job), emit.go and span.go (what is reported).
 package kernel
 
 import (
