@@ -137,6 +137,15 @@ func specRules() map[string]rule {
 		"Sampling": {fields: map[string]func(*node){
 			"temperature": between("0", "2"), "maxOutputTokens": atLeastOne,
 		}},
+	}
+	maps.Copy(rules, accountRules())
+	maps.Copy(rules, messageRules())
+	return rules
+}
+
+// messageRules are the rules of llm.Message and what it holds.
+func messageRules() map[string]rule {
+	return map[string]rule{
 		"Message": {whole: messageByRole},
 		"Part":    {whole: partByType},
 		"Image": {required: []string{"mediaType", "data"}, fields: map[string]func(*node){
@@ -152,8 +161,6 @@ func specRules() map[string]rule {
 			},
 		}},
 	}
-	maps.Copy(rules, accountRules())
-	return rules
 }
 
 // accountRules are the rules of job.ProviderConfig and what it holds.
