@@ -84,18 +84,18 @@ func TestWhereRequestsGo(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			e, err := p.(*provider).endpointOf(tt.model)
+			region, err := p.(*provider).regionOf(tt.model)
 			if tt.fail != "" {
 				if err == nil || !strings.Contains(err.Error(), tt.fail) {
 					t.Errorf("error %v, want %q", err, tt.fail)
 				}
 				return
 			}
-			if err != nil || e.Host() != tt.host {
-				t.Fatalf("host %q, error %v; want %s", e.Host(), err, tt.host)
+			if err != nil || region != tt.region {
+				t.Fatalf("region %q, error %v; want %s", region, err, tt.region)
 			}
-			if region, err := p.(*provider).regionOf(tt.model); err != nil || region != tt.region {
-				t.Errorf("region %q, error %v; want %s", region, err, tt.region)
+			if e, err := p.(*provider).endpointOf(tt.model, region); err != nil || e.Host() != tt.host {
+				t.Errorf("host %q, error %v; want %s", e.Host(), err, tt.host)
 			}
 		})
 	}

@@ -102,8 +102,15 @@ func (p *provider) Converse(o llm.Opening) (llm.Dialog, error) {
 	if err != nil {
 		return nil, err
 	}
+	region, err := p.regionOf(o.Model.ID)
+	if err != nil {
+		return nil, err
+	}
+	if strings.HasPrefix(region, "us-gov-") {
+		asked.thinking = asked.thinking.Terse()
+	}
 	c := &dialog{model: o.Model, temperature: o.Temperature, asked: asked, ids: wire.CallIDs{Extra: "_-"}}
-	endpoint, err := p.endpointOf(o.Model.ID)
+	endpoint, err := p.endpointOf(o.Model.ID, region)
 	if err != nil {
 		return nil, err
 	}
@@ -116,12 +123,8 @@ func (p *provider) Converse(o llm.Opening) (llm.Dialog, error) {
 	return c, nil
 }
 
-// endpointOf returns the endpoint of a model, signed if the account has an access key.
-func (p *provider) endpointOf(model string) (*wire.Endpoint, error) {
-	region, err := p.regionOf(model)
-	if err != nil {
-		return nil, err
-	}
+// endpointOf returns the endpoint of a model in a region, signed if the account has an access key.
+func (p *provider) endpointOf(model, region string) (*wire.Endpoint, error) {
 	endpoint, err := p.endpoint(region)
 	if err != nil {
 		return nil, err

@@ -209,6 +209,9 @@ func TestThinkingAndOutputLimit(t *testing.T) {
 		{"another model", llm.Model{ID: "openai.gpt-oss-120b-1:0", ThinkingLevels: all}, llm.LevelHigh, 0, `{"additionalModelRequestFields":{"reasoning_effort":"high"},`, "inferenceConfig"},
 		{"another model with words of its own", llm.Model{ID: "m", ThinkingLevels: all, Compat: llm.Compat{ThinkingEfforts: map[llm.Level]string{llm.LevelLow: "mini"}}},
 			llm.LevelLow, 0, `{"reasoning_effort":"mini"}`, "low"},
+		{"GovCloud takes no summary of thinking", llm.Model{ID: "arn:aws-us-gov:bedrock:us-gov-west-1:1:inference-profile/us-gov.anthropic.claude-opus-4-6-v1", ThinkingLevels: all},
+			llm.LevelHigh, 0, `"thinking":{"type":"adaptive"},"output_config":{"effort":"high"}`, "display"},
+		{"a model of OpenAI with closed weights", llm.Model{ID: "openai.gpt-5-4", ThinkingLevels: all}, llm.LevelLow, 0, `{"reasoning":{"effort":"low"}}`, "reasoning_effort"},
 		{"another model, switched off", llm.Model{ID: "m", ThinkingLevels: all, MaxOutputTokens: 7}, llm.LevelOff, 0, `"inferenceConfig":{"maxTokens":7}`, "additional"},
 		{"another model, not asked by switch", llm.Model{ID: "m", ThinkingLevels: all, Compat: llm.Compat{ThinkingDialect: "none"}}, llm.LevelHigh, 9, `"inferenceConfig":{"maxTokens":9}`, "additional"},
 	} {

@@ -37,6 +37,9 @@ func askFor(o llm.Opening) (asked, error) {
 		return askNova(o)
 	}
 	effort := string(wire.AppendString(nil, effortWord(o)))
+	if dialect == "" && strings.Contains(o.Model.ID, "openai.gpt-") && !strings.Contains(o.Model.ID, "openai.gpt-oss") {
+		return asked{members: `"reasoning":{"effort":` + effort + `}`}, nil
+	}
 	return asked{members: `"reasoning_effort":` + effort}, nil
 }
 

@@ -22,6 +22,8 @@ type Thinking struct {
 	effort string
 	// off says that the model must be told not to think.
 	off bool
+	// terse leaves out how the thinking is shown.
+	terse bool
 }
 
 const (
@@ -120,6 +122,12 @@ func (t Thinking) Within(most int64) Thinking {
 	return t
 }
 
+// Terse returns the thinking without the member that asks for a summary of it, which some servers refuse.
+func (t Thinking) Terse() Thinking {
+	t.terse = true
+	return t
+}
+
 // Append appends the members of a request that ask for the thinking, with a comma between them and none around; nothing
 // if there is nothing to ask.
 func (t Thinking) Append(b []byte) []byte {
@@ -129,7 +137,11 @@ func (t Thinking) Append(b []byte) []byte {
 	case !t.on:
 		return b
 	case t.budget == 0:
-		b = append(b, `"thinking":{"type":"adaptive","display":"summarized"},"output_config":{"effort":`...)
+		b = append(b, `"thinking":{"type":"adaptive"`...)
+		if !t.terse {
+			b = append(b, `,"display":"summarized"`...)
+		}
+		b = append(b, `},"output_config":{"effort":`...)
 		b = wire.AppendString(b, t.effort)
 		return append(b, '}')
 	}
