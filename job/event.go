@@ -175,6 +175,8 @@ type CallUsage struct {
 	Stop llm.StopReason `json:"stop,omitempty"`
 	// Error is the class of the failure if the response could not be used.
 	Error string `json:"error,omitempty"`
+	// TextCall says what became of tool calls that the model wrote into its text.
+	TextCall *llm.TextCall `json:"textCall,omitempty"`
 }
 
 // TotalUsage is the usage of a job so far.

@@ -106,6 +106,20 @@ func appendToolResult(b []byte, d *ToolResultData) []byte {
 	return append(b, '}')
 }
 
+func appendTextCall(b []byte, c *llm.TextCall) []byte {
+	from := len(b)
+	b = appendOptional(b, `,"format":`, c.Format)
+	b = appendFlag(b, `,"repaired":`, c.Repaired)
+	if c.Dropped != 0 {
+		b = appendIntField(b, `,"dropped":`, int64(c.Dropped))
+	}
+	b = appendOptional(b, `,"refused":`, c.Refused)
+	if len(b) == from {
+		return append(b, `,"textCall":{}`...)
+	}
+	return append(slices.Insert(b, from+1, []byte(`"textCall":{`)...), '}')
+}
+
 // appendUsage writes the call and the total in the order of their fields.
 func appendUsage(b []byte, d *UsageData) ([]byte, error) {
 	c, t := &d.Call, &d.Total
@@ -124,6 +138,9 @@ func appendUsage(b []byte, d *UsageData) ([]byte, error) {
 	}
 	b = appendOptional(b, `,"stop":`, string(c.Stop))
 	b = appendOptional(b, `,"error":`, c.Error)
+	if c.TextCall != nil {
+		b = appendTextCall(b, c.TextCall)
+	}
 	b = append(b, `},"total":{`...)
 	b = appendTokens(b, t.Tokens)
 	b = appendIntField(b, `,"costMicroUsd":`, int64(t.CostMicroUSD))

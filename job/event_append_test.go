@@ -49,6 +49,10 @@ func perTurn(text string, n int64, number float64, set bool) []job.EventPayload 
 	if set {
 		input = json.RawMessage(` { "path" : "a<b>" , "n" : [ 1.50 ] } `)
 	}
+	var textCall *llm.TextCall
+	if set {
+		textCall = &llm.TextCall{Format: optional, Repaired: n > 0, Dropped: int(n), Refused: optional}
+	}
 	return []job.EventPayload{
 		&job.MessageDeltaData{Turn: n, Try: n, Text: text},
 		&job.MessageData{Turn: n, Text: text, Final: set},
@@ -56,7 +60,8 @@ func perTurn(text string, n int64, number float64, set bool) []job.EventPayload 
 		&job.ToolResultData{CallID: text, Tool: text, Success: set, Summary: text, DurationMS: n, Bytes: n},
 		&job.UsageData{
 			Call: job.CallUsage{ID: text, Purpose: llm.Purpose(text), Model: text, ServedModel: optional, Tokens: tokens, CostMicroUSD: llm.MicroUSD(n),
-				PrefixHash: text, Estimated: set, StartUnixNano: n, DurationMS: number, Stop: llm.StopReason(optional), Error: optional},
+				PrefixHash: text, Estimated: set, StartUnixNano: n, DurationMS: number, Stop: llm.StopReason(optional), Error: optional,
+				TextCall: textCall},
 			Total: job.TotalUsage{Tokens: tokens, CostMicroUSD: llm.MicroUSD(n), Unpriced: set, Requests: n, Turns: n, Compactions: n, ContextPeakPct: peak},
 		},
 		&job.SpanData{ID: text, ParentID: optional, Name: text, StartUnixNano: n, DurationMS: number, Status: text,

@@ -148,7 +148,9 @@ type CallStartedFrame struct {
 	Turn         int64  `json:"turn"`
 	Tool         string `json:"tool"`
 	Version      string `json:"version,omitempty"`
-	Effect       string `json:"effect,omitempty"`
+	// Effect is that of the tool ("read", "write", "external"), or EffectSubagent: what such a call did is in the frames of
+	// its own calls.
+	Effect string `json:"effect,omitempty"`
 	// Group is how many calls, this one counted, run at the same time from here on.
 	Group int `json:"group"`
 	// Arguments are those that the tool gets, after coercion.
@@ -160,6 +162,9 @@ type CallStartedFrame struct {
 	// does not say.
 	Before string `json:"before,omitempty"`
 }
+
+// EffectSubagent is the effect of a call that runs a subagent.
+const EffectSubagent = "subagent"
 
 // CallFinishedFrame is the answer of a call.
 type CallFinishedFrame struct {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/hozo-run/hozo/job"
 	"github.com/hozo-run/hozo/llm"
+	"github.com/hozo-run/hozo/llm/textcall"
 	"github.com/hozo-run/hozo/problem"
 	"github.com/hozo-run/hozo/tool"
 )
@@ -173,7 +174,7 @@ func (rt *Runtime) resolveModel(a *agent, p *plan, problems *problem.List) {
 			addAdapterProblems(problems, "/providers/"+escape(spec.Model.Provider), err)
 			return
 		}
-		a.provider = provider
+		a.provider = textcall.Wrap(provider, config.BaseURL)
 	}
 	if source, ok := a.provider.(llm.ModelSource); ok {
 		a.model, a.modelListed = source.Model(spec.Model.ID)

@@ -66,10 +66,11 @@ func (t *thread) accept(response *llm.Response, text string) (output json.RawMes
 
 // repair withdraws an answer that does not fit and asks for another.
 func (t *thread) repair(response *llm.Response, fault error) *stop {
+	t.emit(&job.MessageDiscardedData{Turn: t.turn, Try: t.tries, Why: "output-schema"})
 	if stopped := t.spendRepair(fault); stopped != nil {
 		return stopped
 	}
-	t.emit(&job.MessageDiscardedData{Turn: t.turn, Try: t.tries, Why: "output-schema"})
+	t.repairing = true
 	return t.append(true, response.Message, llm.UserText(fmt.Sprintf("Your answer does not fit the JSON Schema of the output %q:\n%v\n\n"+
 		"Answer again with one JSON value that fits, and nothing else.", outputName(t.agent.spec.Output), fault)))
 }

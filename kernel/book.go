@@ -37,7 +37,7 @@ func (t *thread) book(ex *exchange, try int64, m *made) {
 		Call: job.CallUsage{ID: t.callID(fmt.Sprintf("%s.%d", ex.label, try)), Purpose: ex.purpose, Model: ex.model.ID,
 			ServedModel: r.redact(cut(response.ServedModel, 200)), Tokens: usage, CostMicroUSD: cost, PrefixHash: ex.dialog.PrefixHash(),
 			Estimated: estimated, StartUnixNano: m.start.UnixNano(), DurationMS: milliseconds(m.took), Stop: response.Stop,
-			Error: class},
+			Error: class, TextCall: response.TextCall},
 		Total: t.ledger.root().total,
 	})
 }

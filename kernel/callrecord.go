@@ -29,6 +29,9 @@ func (t *thread) recordStart(c *call, group int) *stop {
 		if c.tool != nil {
 			frame.Version, frame.Effect = c.tool.Version, string(c.tool.Effect)
 		}
+		if c.agent != nil {
+			frame.Effect = job.EffectSubagent
+		}
 		return j.put(job.FrameCallStarted, &frame)
 	}
 	var frame job.CallStartedFrame

@@ -44,6 +44,7 @@ func (t *thread) runTurn() (end endOfLoop, answered bool, stopped *stop) {
 	defer func() { sp.end(stopped == nil, map[string]any{"calls": len(calls)}) }()
 
 	response, stopped := t.ask(sp)
+	t.repairing = false
 	if stopped != nil {
 		return endOfLoop{}, false, stopped
 	}

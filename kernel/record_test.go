@@ -150,16 +150,19 @@ func timeless(t *testing.T, frames [][]byte) []string {
 	return lines
 }
 
-// inFlight returns the started call that frames leave without an end, nil if there is none.
+// inFlight returns the started call that frames leave without an end, nil if there is none. A subagent is its calls.
 func inFlight(t *testing.T, frames [][]byte) *job.CallStartedFrame {
 	t.Helper()
 	var open *job.CallStartedFrame
 	for _, line := range frames {
 		switch f := frameOf(t, line); f.Type {
 		case job.FrameCallStarted:
-			open = new(job.CallStartedFrame)
-			if err := json.Unmarshal(f.Data, open); err != nil {
+			var started job.CallStartedFrame
+			if err := json.Unmarshal(f.Data, &started); err != nil {
 				t.Fatal(err)
+			}
+			if started.Effect != job.EffectSubagent {
+				open = &started
 			}
 		case job.FrameCallFinished:
 			open = nil

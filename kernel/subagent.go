@@ -65,7 +65,7 @@ func subagentSpec(parent *job.Spec, s *job.Subagent) *job.Spec {
 }
 
 // delegate runs a subagent for one call and returns its report. Whatever ends the subagent alone is an outcome for its
-// parent to read; a stop is returned for what ends the job or the attempt.
+// parent to read; a stop is returned for what leaves nothing more to be answered.
 func (t *thread) delegate(c *call) (tool.Result, *stop) {
 	var arguments struct{ Objective, Context string }
 	if err := json.Unmarshal(c.arguments, &arguments); err != nil {
@@ -112,8 +112,11 @@ func (t *thread) limitTime() (cancel func()) {
 
 // reported writes what the parent sees of a subagent that has ended.
 func (t *thread) reported(end endOfLoop, stopped *stop) (tool.Result, *stop) {
-	if stopped != nil && (stopped.leaves() || t.run.ctx.Err() != nil) {
+	switch {
+	case stopped != nil && stopped.leaves():
 		return tool.Result{}, stopped
+	case t.run.ctx.Err() != nil: // the parent ends with the same cause
+		return tool.Errorf("not finished: the job ended first"), nil
 	}
 	status, text := "finished", end.answer
 	if stopped != nil {

@@ -37,6 +37,8 @@ type thread struct {
 	memory *memory
 	// held is the text of the last response, which may be held back until a judge has seen it.
 	held *deltas
+	// repairing says that the turn asks for an answer that fits, since the last one did not.
+	repairing bool
 	// repairs and toolFaults count what went back to the model in this thread.
 	repairs    int64
 	toolFaults int64
@@ -66,8 +68,11 @@ func (t *thread) callID(label string) string {
 
 // purpose is what the thread's own requests are for.
 func (t *thread) purpose() llm.Purpose {
-	if t.call != nil {
+	switch {
+	case t.call != nil:
 		return llm.PurposeSubagent
+	case t.repairing:
+		return llm.PurposeRepair
 	}
 	return llm.PurposeTurn
 }
@@ -116,6 +121,7 @@ func (rt *Runtime) open(p *plan, a *agent, lists *job.ListsFrame, problems *prob
 		JobSystem:   lists.JobSystem,
 		Tools:       lists.Tools,
 		Thinking:    lists.Thinking,
+		TypedAnswer: a.answer != nil && !a.workingMemory(), // there it is an argument of finish
 		Temperature: spec.Sampling.Temperature,
 		Tags:        llm.Tags{JobID: p.id, AgentID: spec.Agent.ID, AgentVersion: spec.Agent.Version},
 	}}

@@ -29,18 +29,15 @@ func NewSchema(raw json.RawMessage) (*Schema, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the schema is broken: %w", err)
 	}
-	return &Schema{&lazySchema{raw: raw, node: node, check: check}}, nil
+	return &Schema{&lazySchema{raw: raw, node: node, check: check, name: "answer"}}, nil
 }
 
 // Explain returns every fault of a JSON text by place and kind, without its values; nil if the text fits. Nothing is
 // coerced.
 func (s *Schema) Explain(text json.RawMessage) error {
-	if err := checkDuplicates(text); err != nil {
-		return err
-	}
 	value, err := decodeExact(text)
-	if err != nil {
-		return errors.New("the text is not valid JSON")
+	if err != nil || checkDuplicates(text) != nil {
+		return errors.New("answer: is not one valid JSON value")
 	}
 	if s.compiled.accepts(text) {
 		return nil

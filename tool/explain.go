@@ -23,7 +23,7 @@ func (s *lazySchema) explain(value any) error {
 	lines := slices.Compact(e.lines)
 	switch {
 	case len(lines) == 0:
-		return errors.New("arguments: do not fit the tool's input schema")
+		return errors.New(s.whole() + ": does not fit the schema")
 	case len(lines) > maxFaults:
 		lines = append(lines[:maxFaults:maxFaults], fmt.Sprintf("… and %d more", len(lines)-maxFaults))
 	}
@@ -37,7 +37,7 @@ type explanation struct {
 
 func (e *explanation) add(place, format string, args ...any) {
 	if place == "" {
-		place = "arguments"
+		place = e.schema.whole()
 	}
 	e.lines = append(e.lines, place+": "+fmt.Sprintf(format, args...))
 }

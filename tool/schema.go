@@ -29,6 +29,16 @@ type lazySchema struct {
 	node  map[string]any
 	check *jsonschema.Resolved
 	err   error
+	// name is what the whole value is called in explanations, "" for arguments.
+	name string
+}
+
+// whole names the whole value.
+func (s *lazySchema) whole() string {
+	if s.name == "" {
+		return "arguments"
+	}
+	return s.name
 }
 
 // PrepareArguments coerces the arguments of a call to the tool's input schema and validates them. It returns the
