@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -152,12 +153,16 @@ func (t *thread) steps() (endOfLoop, *stop) {
 // step makes one step: it asks for a call, runs it, records what came of it and has the document rewritten.
 func (t *thread) step() (stopped *stop) {
 	sp := t.run.startSpan(t.around, job.SpanTurn, map[string]any{"turn": t.turn, "model": t.agent.spec.Model.ID})
-	defer func() { sp.end(stopped == nil, map[string]any{"calls": 1}) }()
+	calls := 0
+	defer func() { sp.end(stopped == nil, map[string]any{"calls": calls}) }()
 	s := &step{span: sp, before: t.ledger.total, Step: workingmemory.Step{V: workingmemory.StepVersion, N: t.turn, ParentStep: t.parentStep(),
 		Agent: t.agent.label(), Before: t.memory.document.Hash(), StartedAt: time.Now().UTC()}}
 	wish, stopped := t.wish(s)
 	if stopped != nil {
 		return stopped
+	}
+	if wish != nil {
+		calls = 1 + len(s.Dropped)
 	}
 	switch {
 	case wish == nil:
@@ -174,21 +179,12 @@ func (t *thread) step() (stopped *stop) {
 		return lost
 	}
 	if told := t.tellStep(s); told != nil || stopped != nil {
-		return firstStop(stopped, told)
+		return cmp.Or(stopped, told)
 	}
 	if t.memory.finish != nil {
 		return nil
 	}
 	return t.rewrite(s)
-}
-
-func firstStop(stops ...*stop) *stop {
-	for _, s := range stops {
-		if s != nil {
-			return s
-		}
-	}
-	return nil
 }
 
 // parentStep is the step of the parent that the thread runs in, 0 if there is none.

@@ -93,7 +93,6 @@ func (t *thread) rewrite(s *step) *stop {
 		return stopped
 	}
 	if s.Mode == workingmemory.ModeFallback {
-		m.fallbacks++
 		next = workingmemory.Fold(m.document, workingmemory.Folding{Step: s.N, Tool: s.Tool, Objective: s.Objective, Outcome: s.outcome,
 			Status: s.Status}, m.limit)
 	}
@@ -107,6 +106,9 @@ func (t *thread) rewrite(s *step) *stop {
 		return diverged("step %d: %v", s.N, err)
 	}
 	m.document = document
+	if s.Mode == workingmemory.ModeFallback {
+		m.fallbacks++
+	}
 	t.emit(&job.MemoryUpdatedData{Step: s.N, Mode: string(s.Mode), Why: s.Why, Document: s.Document, Hash: s.After})
 	return t.ledger.overspent()
 }
@@ -137,7 +139,7 @@ func (t *thread) askWriter(s *step) (workingmemory.Document, *stop) {
 		w.outages = 0
 		answer := response.Message.Text()
 		revision := revise(m, &response, stopped)
-		if len(revision.Problems) == 0 {
+		if !t.again(len(revision.Problems) > 0) {
 			s.Mode, s.LeftOut = workingmemory.ModeWriter, revision.Dropped
 			return revision.Document, nil
 		}
@@ -150,6 +152,18 @@ func (t *thread) askWriter(s *step) (workingmemory.Document, *stop) {
 		messages = in.Retry(answer, revision.Problems)
 	}
 	return m.document, nil
+}
+
+// again reports whether the writer is asked once more: if its answer cannot be used, or if an earlier attempt asked, which
+// may have had other limits or rules.
+func (t *thread) again(unusable bool) bool {
+	switch t.run.record.upcoming() {
+	case job.FrameStep:
+		return false
+	case job.FrameMessage:
+		return true
+	}
+	return unusable
 }
 
 // revise reads what the writer answered. ended is set if its answer ended at the output limit.
