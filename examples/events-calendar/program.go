@@ -63,7 +63,7 @@ func open(ctx context.Context, s *settings, log *slog.Logger) (_ *program, err e
 			p.close()
 		}
 	}()
-	config := runner.Config{Dir: filepath.Join(s.data, "runs"), PromptLabel: s.promptLabel, Concurrent: s.runs, Log: log}
+	config := runner.Config{Dir: filepath.Join(s.data, "runs"), PromptLabel: s.promptLabel, Concurrent: s.runs, Waiting: s.waiting, Log: log}
 	if config.Agent, err = agent.Parse(agent.Files, agent.Name); err != nil {
 		return nil, err
 	}

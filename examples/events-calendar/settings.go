@@ -32,6 +32,7 @@ type settings struct {
 	key     string
 	madeKey bool
 	runs    int
+	waiting int
 
 	// script is that of the demo model; nil is the one that is part of the program.
 	script []byte
@@ -81,6 +82,7 @@ func parse(args []string, getenv func(string) string, stderr io.Writer) (*settin
 	flags.BoolVar(&s.private, "private-search", false, "let the search server have a private or loopback address")
 	flags.StringVar(&s.promptLabel, "prompt-label", "", "`label` under which prompts are looked up, in place of those of the agent's package")
 	flags.IntVar(&s.runs, "runs", 2, "how many runs go on at once")
+	flags.IntVar(&s.waiting, "waiting", 50, "how many more runs may wait")
 	flags.Usage = func() { usage(flags, stderr) }
 	if err := flags.Parse(args); err != nil {
 		return nil, err
@@ -131,8 +133,8 @@ func (s *settings) check() error {
 	if s.model == "" {
 		wrong = append(wrong, errors.New("-model must not be empty"))
 	}
-	if s.runs < 1 {
-		wrong = append(wrong, errors.New("-runs must be at least 1"))
+	if s.runs < 1 || s.waiting < 1 {
+		wrong = append(wrong, errors.New("-runs and -waiting must be at least 1"))
 	}
 	if some := s.langfuseURL + s.langfusePublic + s.langfuseSecret; some != "" && (s.langfuseURL == "" || s.langfusePublic == "" || s.langfuseSecret == "") {
 		wrong = append(wrong, errors.New("LANGFUSE_HOST, LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY go together: one is missing"))
