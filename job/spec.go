@@ -316,9 +316,10 @@ type Subagent struct {
 const (
 	// DefaultSubagentTurns bounds a subagent whose limits do not.
 	DefaultSubagentTurns = 6
-	// MaxSubagentDepth is how deep rosters may be nested, MaxSubagents how many entries one may have.
+	// MaxSubagentDepth is how deep rosters may be nested.
 	MaxSubagentDepth = 3
-	MaxSubagents     = 32
+	// MaxSubagents is how many entries one roster may have.
+	MaxSubagents = 32
 )
 
 // SubagentLimits are Limits of which none is required.

@@ -123,6 +123,7 @@ type Dialog interface {
 // Skipper is a Dialog of a provider that keeps its own place, such as a script. When a request has been answered by an
 // earlier attempt of the job, Skip is called in place of Stream, with the dialog as it was then.
 type Skipper interface {
+	// Skip goes on as if call had been made and answered. Its error says that the provider has no such answer.
 	Skip(ctx context.Context, call Call) error
 }
 
