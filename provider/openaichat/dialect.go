@@ -59,7 +59,7 @@ func hosts() []struct {
 		{"openrouter.ai", dialect{streamUsage: true, usageInclude: true, maxTokens: fieldMaxTokens,
 			thinking: "openrouter", replayThinking: true, cacheMarks: true}},
 		{"ai-gateway.vercel.sh", dialect{streamUsage: true, maxTokens: fieldMaxTokens, thinking: "openrouter",
-			cacheMarks: true}},
+			replayThinking: true, cacheMarks: true}},
 		{"api.groq.com", dialect{streamUsage: true, maxTokens: fieldMaxCompletionTokens, thinking: "openai"}},
 		{"api.x.ai", dialect{streamUsage: true, maxTokens: fieldMaxCompletionTokens, thinking: "openai"}},
 		{"api.deepseek.com", dialect{streamUsage: true, maxTokens: fieldMaxTokens, thinking: "deepseek",

@@ -156,3 +156,46 @@ func number(object any, key string) int64 {
 }
 
 func str(value any) string { text, _ := value.(string); return text }
+
+// TestRecordedThinkingGoesBackAsItCame appends every recorded response that holds encrypted thinking, and finds its items
+// in the next request byte by byte, each before the item that it came with.
+func TestRecordedThinkingGoesBackAsItCame(t *testing.T) {
+	t.Parallel()
+	n := 0
+	for _, x := range llmtest.Recordings(t, Path) {
+		if !x.Streamed || !strings.Contains(x.Body, `"encrypted_content":"`) {
+			continue
+		}
+		r, err := wire.Decode(strings.NewReader(x.Body), testDecoder(nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		messages := []llm.Message{llm.UserText("q"), r.Message, llm.UserText("more")}
+		if calls := r.Message.ToolCalls(); len(calls) > 0 {
+			messages[2] = tools()
+			for _, c := range calls {
+				messages[2].Parts = append(messages[2].Parts, result("", c.ProviderID))
+			}
+		}
+		got := sent(t, dialogAt(t, official, llm.Opening{Model: llm.Model{ID: "m", ThinkingLevels: thinks}}), llm.Call{}, messages...)
+		for i, p := range r.Message.Parts {
+			if p.Type != llm.PartThinking {
+				continue
+			}
+			n++
+			_, after, found := strings.Cut(got, p.Signature+",")
+			next := `{"type":"message"`
+			if call := r.Message.Parts[i+1].ToolCall; call != nil {
+				callID, itemID := splitID(call.ProviderID)
+				next = `{"type":"function_call","call_id":"` + callID + `","id":"` + itemID + `"`
+			}
+			if !found || !strings.HasPrefix(after, next) {
+				t.Errorf("%s: the request holds the item: %v; want it before %s", x.Name, found, next)
+			}
+		}
+	}
+	if n == 0 {
+		t.Error("no recorded response holds encrypted thinking")
+	}
+	t.Logf("%d items went back", n)
+}
