@@ -114,7 +114,8 @@ type reply struct {
 // read looks for calls in a complete response and returns the response with them.
 func (d *dialog) read(response llm.Response, v *view) (llm.Response, error) {
 	y := reply{text: response.Message.Text()}
-	if t := splitThinking(y.text); t.shown > 0 {
+	t := splitThinking(y.text)
+	if t.shown > 0 {
 		y.thinking, y.text = t.text, y.text[t.shown:]
 	}
 	y.Result = Parse(y.text, d.offer, Options{Format: d.pinned, Results: d.results, Limit: d.limit,
@@ -137,7 +138,7 @@ func (d *dialog) read(response llm.Response, v *view) (llm.Response, error) {
 	case y.Answers:
 		response.Message.Parts = d.parts(response.Message, y, y.Answer)
 		return response, v.finish(y.Answer, response.Message)
-	case y.thinking != "":
+	case t.shown > 0:
 		response.Message.Parts = d.parts(response.Message, y, y.text)
 	}
 	return response, v.finish(y.text[min(v.sent, len(y.text)):], response.Message)

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/hozo-run/hozo/llm"
 )
 
 func FuzzParse(f *testing.F) {
@@ -43,6 +45,43 @@ func FuzzParse(f *testing.F) {
 		p.read(0)
 		if spent := budget - p.work.left; spent > budget+16*len(text)+1024 {
 			t.Fatalf("%d steps for %d bytes", spent, len(text))
+		}
+	})
+}
+
+// FuzzStream compares what is shown of a reply with the message that comes of it.
+func FuzzStream(f *testing.F) {
+	for _, folder := range []string{"forms", "models"} {
+		for _, text := range fixtures(f, folder) {
+			f.Add(text)
+		}
+	}
+	for _, text := range []string{"<think>", "<|python_tag|>.call(", "<|tool_call_begin|><|tool_call_argument_begin|>{}", "</think>[get_time()]", "<thi"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		text = strings.ToValidUTF8(text, "?")
+		inner := &fake{response: saying(text)}
+		d, err := Wrap(inner, "http://127.0.0.1/v1").Converse(llm.Opening{Model: llm.Model{ID: "qwen2.5"}, Tools: offerTools()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var h heard
+		r, err := d.Stream(t.Context(), llm.Call{}, h.sink)
+		if err != nil {
+			t.Fatal(err)
+		}
+		orphan := splitThinking(text).shown == 0 && splitThinking(text).end > 0
+		if shown := strings.TrimSpace(string(h.said)); shown != strings.TrimSpace(r.Message.Text()) && !orphan {
+			t.Fatalf("%q is shown, the text is %q", shown, r.Message.Text())
+		}
+		for _, call := range r.Message.ToolCalls() {
+			if (call.ArgumentsError == "") != json.Valid(call.Arguments) || call.TextFormat == "" || call.Name == "" {
+				t.Fatalf("call %+v", call)
+			}
+		}
+		if (len(r.Message.ToolCalls()) > 0) != (r.Stop == llm.StopTools) {
+			t.Fatalf("%d calls, stop %q", len(r.Message.ToolCalls()), r.Stop)
 		}
 	})
 }

@@ -232,6 +232,7 @@ func (p *parser) finish(f find) (Result, bool) {
 	for _, w := range f.wishes {
 		t := p.offer.find(w.name)
 		switch {
+		case strings.TrimSpace(w.name) == "":
 		case len(r.Calls) == maxCalls || p.options.Limit > 0 && len(r.Calls)+len(r.Unknown) == p.options.Limit:
 			r.Dropped++
 		case t == nil:
@@ -245,7 +246,7 @@ func (p *parser) finish(f find) (Result, bool) {
 	if len(r.Calls) == 0 {
 		r.Refused = UnknownTool
 	}
-	return r, true
+	return r, len(r.Calls)+len(r.Unknown) > 0
 }
 
 // echoed reports whether the calls stand word for word in a tool result: then somebody else wrote them.

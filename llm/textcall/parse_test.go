@@ -52,6 +52,8 @@ func TestExamplesInTextAreNoCalls(t *testing.T) {
 		"a tool that is declared, not called":    `{"type":"function","function":{"name":"get_time","description":"The time.","parameters":{"type":"object","properties":{}}}}`,
 		"a prompt of an interpreter":             ">>> get_time()\n'12:00'",
 		"a name of an offered tool on its own":   "get_time\nis a tool.",
+		"a call of nothing":                      "<|python_tag|>.call()",
+		"a blank name":                           hermes(`{"name": " ", "arguments": {}}`),
 		"the member of a tool amid other things": `{"get_time": {}, "more": 1}`,
 	} {
 		if r := parse(text, Options{}); len(r.Calls)+len(r.Unknown) > 0 {

@@ -100,6 +100,9 @@ func (p *parser) broken(from, to int, err error) (wish, bool) {
 
 // object reads the arguments of a call whose name is known.
 func (p *parser) object(f *find, name string, at int, format Format, stop ...string) bool {
+	if name == "" {
+		return false
+	}
 	w := wish{name: name, given: true, from: max(f.at, f.end)}
 	v, end, repaired, err := p.json(at)
 	if err != nil {
@@ -108,7 +111,7 @@ func (p *parser) object(f *find, name string, at int, format Format, stop ...str
 	w.args, w.err, w.source, w.to = v, err, p.text[at:end], end
 	f.wishes, f.end, f.format = append(f.wishes, w), end, format
 	f.repaired = f.repaired || repaired && err == nil
-	return name != ""
+	return true
 }
 
 // toolCallTag reads <tool_call>: what follows tells whose it is.
@@ -142,6 +145,9 @@ func (p *parser) xmlCall(f *find, at int) bool {
 	for nameEnd < len(p.text) && nameByte(p.text[nameEnd]) {
 		nameEnd++
 	}
+	if nameEnd == from {
+		return false
+	}
 	w := wish{name: p.text[from:nameEnd], args: emptyObject(), texts: true, from: at}
 	at = p.over(nameEnd, ">")
 	for {
@@ -163,7 +169,7 @@ func (p *parser) xmlCall(f *find, at int) bool {
 	f.repaired = f.repaired || end == at
 	w.to = end
 	f.wishes, f.end, f.format = append(f.wishes, w), end, Qwen3XML
-	return w.name != ""
+	return true
 }
 
 // valueEnd returns where a parameter's text and its closing tag end.

@@ -8,7 +8,6 @@ package textcall
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/hozo-run/hozo/llm"
 )
@@ -62,7 +61,7 @@ func (p *provider) Converse(opening llm.Opening) (llm.Dialog, error) {
 	}
 	inner, err := p.inner.Converse(opening)
 	if err != nil {
-		return nil, fmt.Errorf("open the dialog: %w", err)
+		return nil, err
 	}
 	d.inner = inner
 	if skipper, ok := inner.(llm.Skipper); ok {
