@@ -167,6 +167,8 @@ func arrows() []arrow {
 		{"journal", []string{"job", "llm", "problem"}},
 		{"hostserver", []string{"tool/hosttool", "tool", "job", "problem"}},
 		{"internal/catalog", []string{"job", "llm", "problem"}},
+		{"internal/store", nil},
+		{"internal/store/storetest", []string{"internal/store"}},
 		{"internal/schemagen", kernelRing},
 		{"internal/docgen", []string{"..."}},
 		{".ci", nil},

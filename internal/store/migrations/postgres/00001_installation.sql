@@ -1,0 +1,5 @@
+-- +goose Up
+CREATE TABLE installation (
+	key   TEXT PRIMARY KEY,
+	value TEXT NOT NULL
+);
