@@ -14,7 +14,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 DIR ?= .
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test test-needs check lint generated generate smoke conformance aimock ring replay collector gates bench clean
+.PHONY: help demo build test test-needs check lint generated generate smoke conformance aimock ring replay collector gates bench example-events test-examples clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -77,12 +77,26 @@ aimock: ## whole jobs against a server by others that plays five APIs and breaks
 	provider/aimocktest/fetch.sh
 	$(TEST) -- -count=1 ./provider/aimocktest
 
+# How many points the crash harness draws, and which ones.
+KILLS ?= 240
+SEED  ?= 1
+
+crash: ## kill recorded jobs at KILLS points drawn at random and compare how they end with undisturbed runs
+	CGO_ENABLED=0 HOZO_CRASH_KILLS=$(KILLS) HOZO_CRASH_SEED=$(SEED) $(TEST) -- -count=1 -run '^TestCrash$$' ./cmd/hozo
+
 replay: ## replay recorded provider traffic; RECORDINGS=DIR names the recordings
 	@if [ ! -d "$(RECORDINGS)" ]; then echo "set RECORDINGS to a directory of recordings"; exit 2; fi
 	$(TEST) -- -count=1 ./provider/...
 
 collector: ## check the export of jobs with the OpenTelemetry collector's own receiver
 	cd telemetry/collectortest && $(GO) run ../../.ci/gotest.go -- ./...
+
+example-events: ## run the events-calendar server offline: a run, its report, its events, its tools in the MCP inspector
+	cd examples/events-calendar && CGO_ENABLED=0 $(GO) build -trimpath -o ../../bin/events-calendar .
+	@sh examples/events-calendar/demo.sh bin/events-calendar
+
+test-examples: ## run the tests of the example programs
+	cd examples/events-calendar && $(GO) vet ./... && $(GO) run ../../.ci/gotest.go -- $(RACE) ./...
 
 gates: ## the allocations of a call, which no clock decides; also fails if bench needs "go mod tidy"
 	cd bench && $(GO) vet ./... && $(GO) run ../.ci/gotest.go -- -count=1 ./peer/hozo

@@ -18,9 +18,14 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// TestMain makes this test binary the program "hozo" of the scripts, and the job process that hozo run starts.
+// TestMain makes this test binary the program "hozo" of the scripts, the job process that hozo run starts, and what
+// crashPrograms names.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"hozo": main})
+	sandboxExec(os.Args)
+	codemodeChild(os.Args)
+	programs := crashPrograms()
+	programs["hozo"] = main
+	testscript.Main(m, programs)
 }
 
 // The scripts in testdata/script are the program as its users see it. Those whose names begin with job_ or run_ are part
