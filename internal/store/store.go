@@ -104,7 +104,10 @@ type Querier interface {
 }
 
 // Row is one row of a result.
-type Row interface{ Scan(dest ...any) error }
+type Row interface {
+	// Scan copies the columns into what dest points to, as database/sql does.
+	Scan(dest ...any) error
+}
 
 // ErrNotFound is the error of a row that does not exist, or that the caller's tenant does not own: the two answer alike.
 var ErrNotFound = errors.New("not found")
