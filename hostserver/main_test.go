@@ -138,7 +138,7 @@ func (callerRuntime) Start(ctx context.Context, spec *job.Spec, ports job.Ports)
 func (j *callerJob) Events() <-chan *job.Event { return j.events }
 func (j *callerJob) Discard()                  { j.once.Do(func() { close(j.drop) }) }
 func (j *callerJob) Abort(cause string)        { j.cancel(fmt.Errorf("%s", cause)) }
-func (j *callerJob) Detach() {}
+func (j *callerJob) Detach()                   {}
 
 func (j *callerJob) Wait() job.Outcome {
 	<-j.done
