@@ -14,7 +14,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 DIR ?= .
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test test-needs check lint generated generate smoke conformance aimock ring replay collector gates bench example-events test-examples clean
+.PHONY: help demo build test test-needs check lint generated generate smoke conformance aimock ring crash replay collector gates bench example-events test-examples clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
