@@ -3,10 +3,10 @@ package job
 import "github.com/hozo-run/hozo/llm"
 
 // Account returns the account that an adapter is made with.
-func (c ProviderConfig) Account() llm.Account {
-	account := llm.Account{BaseURL: c.BaseURL, APIKey: c.APIKey, APIVersion: c.APIVersion, Headers: c.Headers,
-		TagHeaders: c.TagHeaders, TagPreset: c.TagPreset, Script: c.Script}
-	if a := c.AWS; a != nil {
+func (p ProviderConfig) Account() llm.Account {
+	account := llm.Account{BaseURL: p.BaseURL, APIKey: p.APIKey, APIVersion: p.APIVersion, Headers: p.Headers,
+		TagHeaders: p.TagHeaders, TagPreset: p.TagPreset, Script: p.Script}
+	if a := p.AWS; a != nil {
 		account.Region = a.Region
 		if a.AccessKeyID != "" || a.SecretAccessKey != "" || a.SessionToken != "" {
 			account.SigningKey = &llm.SigningKey{ID: a.AccessKeyID, Secret: a.SecretAccessKey, Session: a.SessionToken}
