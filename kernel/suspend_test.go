@@ -200,19 +200,26 @@ responses:
 - text: the end
 -- events --
 `))
+	var h job.Handle
+	ready := make(chan struct{})
 	first := &memoryJournal{}
+	first.late = func(stored chan<- error) { // the attempt has to end while its first call begins
+		if frameOf(t, first.frames[len(first.frames)-1]).Type == job.FrameCallStarted {
+			<-ready
+			h.Detach()
+		}
+		stored <- nil
+	}
 	spec := specFrom(t, archive)
 	first.out = spec.Workspace.OutDir
-	h, err := newRuntime(t, nil).Start(t.Context(), spec, job.Ports{Journal: first})
-	if err != nil {
+	var err error
+	if h, err = newRuntime(t, nil).Start(t.Context(), spec, job.Ports{Journal: first}); err != nil {
 		t.Fatal(err)
 	}
+	close(ready)
 	var events []*job.Event
 	for e := range h.Events() {
 		events = append(events, e)
-		if e.Type == job.EventToolCall {
-			h.Detach()
-		}
 	}
 	outcome := h.Wait()
 	if waits := waitsOf(t, outcome); len(waits) != 0 {
