@@ -121,14 +121,14 @@ func (r *Recorder) heardOf(turn int64, at time.Time) {
 
 func (r *Recorder) content() bool { return r.exporter.settings.content }
 
-// requestNumber divides the id of a request, "turn.try".
+// requestNumber divides the id of a request, "turn.try", or "turn.word.try" for one that is not the turn's own.
 func requestNumber(id string) (turn, try int64) {
-	first, second, _ := strings.Cut(id, ".")
+	first, rest, _ := strings.Cut(id, ".")
 	turn, err := strconv.ParseInt(first, 10, 64)
 	if err != nil {
 		return 0, 0
 	}
-	try, err = strconv.ParseInt(second, 10, 64)
+	try, err = strconv.ParseInt(rest[strings.LastIndexByte(rest, '.')+1:], 10, 64)
 	if err != nil {
 		return turn, 0
 	}
