@@ -111,7 +111,7 @@ func appendTextCall(b []byte, c *llm.TextCall) []byte {
 	b = appendOptional(b, `,"format":`, c.Format)
 	b = appendFlag(b, `,"repaired":`, c.Repaired)
 	if c.Dropped != 0 {
-		b = appendIntField(b, `,"dropped":`, int64(c.Dropped))
+		b = appendIntField(b, `,"dropped":`, c.Dropped)
 	}
 	b = appendOptional(b, `,"refused":`, c.Refused)
 	if len(b) == from {

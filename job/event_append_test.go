@@ -51,7 +51,7 @@ func perTurn(text string, n int64, number float64, set bool) []job.EventPayload 
 	}
 	var textCall *llm.TextCall
 	if set {
-		textCall = &llm.TextCall{Format: optional, Repaired: n > 0, Dropped: int(n), Refused: optional}
+		textCall = &llm.TextCall{Format: optional, Repaired: n > 0, Dropped: n, Refused: optional}
 	}
 	return []job.EventPayload{
 		&job.MessageDeltaData{Turn: n, Try: n, Text: text},

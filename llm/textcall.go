@@ -7,7 +7,7 @@ type TextCall struct {
 	// Repaired says that the text was no valid JSON until small slips were set right.
 	Repaired bool `json:"repaired,omitempty"`
 	// Dropped counts the calls that were recognised and left out, since the agent takes one call at a time.
-	Dropped int `json:"dropped,omitempty"`
+	Dropped int64 `json:"dropped,omitempty"`
 	// Refused says why what looks like a call was not taken, "" if it was: "unknown-tool", "echoed", "quoted", "cut",
 	// "too-long" or "too-complex".
 	Refused string `json:"refused,omitempty"`

@@ -87,6 +87,10 @@ func eventRules() map[string]rule {
 	positive := func(n *node) { n.Minimum = "1" }
 	return map[string]rule{
 		"ToolCallData":   {fields: map[string]func(*node){"input": func(n *node) { n.Type = "object" }}},
+		"TextCall": {fields: map[string]func(*node){
+			"format":  oneOf(append([]string{""}, llm.TextCallFormats()...)...),
+			"refused": oneOf("", "unknown-tool", "echoed", "quoted", "cut", "too-long", "too-complex"),
+		}},
 		"SourceReadData": {fields: map[string]func(*node){"from": positive}},
 		"SpanData": {fields: map[string]func(*node){
 			"attributes": func(n *node) { n.AdditionalProperties = &node{Type: []any{"string", "number", "boolean"}} },

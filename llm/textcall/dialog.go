@@ -122,7 +122,7 @@ func (d *dialog) read(response llm.Response, v *view) (llm.Response, error) {
 		Thinking: thoughtsOf(response.Message) + y.thinking})
 	called := len(y.Calls)+len(y.Unknown) > 0
 	if called || y.Answers || y.Refused != "" {
-		response.TextCall = &llm.TextCall{Format: string(y.Format), Repaired: y.Repaired, Dropped: y.Dropped, Refused: string(y.Refused)}
+		response.TextCall = &llm.TextCall{Format: string(y.Format), Repaired: y.Repaired, Dropped: int64(y.Dropped), Refused: string(y.Refused)}
 	}
 	switch shown := min(v.sent, len(y.text)); {
 	case called:
