@@ -86,7 +86,7 @@ func payloads() []job.EventPayload {
 func eventRules() map[string]rule {
 	positive := func(n *node) { n.Minimum = "1" }
 	return map[string]rule{
-		"ToolCallData":   {fields: map[string]func(*node){"input": func(n *node) { n.Type = "object" }}},
+		"ToolCallData": {fields: map[string]func(*node){"input": func(n *node) { n.Type = "object" }}},
 		"TextCall": {fields: map[string]func(*node){
 			"format":  oneOf(append([]string{""}, llm.TextCallFormats()...)...),
 			"refused": oneOf("", "unknown-tool", "echoed", "quoted", "cut", "too-long", "too-complex"),
