@@ -121,21 +121,23 @@ func TestExampleAgentsAreSound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	paths = append(paths, folders...)
-	if len(paths) < 3 {
+	paths = append(append(paths, folders...), "examples/changelog-writer/changelog-writer.md", "examples/release-advisor/release-advisor.md")
+	if len(paths) < 5 {
 		t.Fatalf("only %d example agents", len(paths))
 	}
 	for _, path := range paths {
 		pkg, list := catalog.ParseFile(path)
 		if list == nil {
-			_, list = pkg.Definition()
+			_, list = pkg.Compile()
 			list = append(list, pkg.Check(catalog.Installation{Tools: []string{"read", "ls", "grep", "find", "write", "edit"}})...)
 		}
 		for _, p := range list {
 			t.Error(p)
 		}
-		if canonical := pkg.Marshal()[filepath.Base(path)]; string(canonical) != readText(t, path) {
-			t.Errorf("%s is not in canonical form; it would be\n%s", path, canonical)
+		for name, canonical := range pkg.Marshal() {
+			if file := filepath.Join(filepath.Dir(path), name); string(canonical) != readText(t, file) {
+				t.Errorf("%s is not in canonical form; it would be\n%s", file, canonical)
+			}
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/hozo-run/hozo/internal/catalog"
 	"github.com/hozo-run/hozo/job"
+	"github.com/hozo-run/hozo/kernel"
 	"github.com/hozo-run/hozo/problem"
 )
 
@@ -32,10 +33,13 @@ func (p *program) agentCheckCommand() *cobra.Command {
 	var asJSON bool
 	command := &cobra.Command{
 		Use:   "check PATH…",
-		Short: "Check agent files and the skills beside them",
-		Long: `Check agent files and the skills beside them, and show every problem as file:line:column. Of a directory every agent
-below it is checked: the files <name>.md whose name can be an agent's, outside of directories named skills and of hidden
-ones. A warning says what is right but cannot run with this version.
+		Short: "Check agent files and what belongs to them",
+		Long: `Check agent files and the skills, subagents and schemas beside them, and show every problem as file:line:column. Of a
+directory every agent below it is checked: the files <name>.md whose name can be an agent's, outside of directories named
+skills, subagents and schemas and of hidden ones. A warning says what is right but cannot run with this version.
+
+Below an agent that says more of its job than instructions and tools, its loop, subagents, answer and limits are shown as
+"hozo run" will have them. With --json, "job" holds these parts as a job document has them.
 
 The exit code is 0 without problems and 3 with some.`,
 		Example: `  hozo agent check reader.md
@@ -58,10 +62,16 @@ type checkedAgent struct {
 	Name     string       `json:"name,omitempty"`
 	Problems problem.List `json:"problems"`
 	Warnings problem.List `json:"warnings"`
+	// Job is what the agent's package says of a job.
+	Job *catalog.Job `json:"job,omitempty"`
 }
 
 func (p *program) checkAgents(paths []string, asJSON bool) error {
 	tools, err := newTools(&operator{})
+	if err != nil {
+		return err
+	}
+	rt, err := newKernel(&operator{})
 	if err != nil {
 		return err
 	}
@@ -73,7 +83,7 @@ func (p *program) checkAgents(paths []string, asJSON bool) error {
 			return &exitError{code: job.ExitUsage, err: err}
 		}
 		for _, file := range files {
-			checked = append(checked, checkAgent(file, installation))
+			checked = append(checked, checkAgent(file, installation, rt))
 		}
 	}
 	if asJSON {
@@ -89,21 +99,25 @@ func (p *program) checkAgents(paths []string, asJSON bool) error {
 	return nil
 }
 
-func checkAgent(file string, in catalog.Installation) checkedAgent {
+func checkAgent(file string, in catalog.Installation, rt *kernel.Runtime) checkedAgent {
 	agent, problems := parseAgent(file, in)
 	c := checkedAgent{Path: file, Problems: problems, Warnings: problem.List{}}
 	if agent == nil {
 		return c
 	}
 	c.Name = agent.Name
+	if len(problems) > 0 {
+		return c
+	}
+	c.Problems = problem.List{}
+	if agent.Audience != catalog.AudienceRuntime {
+		return c
+	}
+	compiled, warnings := agent.Compile()
+	c.Warnings = append(c.Warnings, warnings...)
+	c.Problems = append(c.Problems, startProblems(compiled, rt)...)
 	if len(c.Problems) == 0 {
-		c.Problems = problem.List{}
-		if agent.Audience == catalog.AudienceRuntime {
-			_, c.Warnings = agent.Definition()
-		}
-		if c.Warnings == nil {
-			c.Warnings = problem.List{}
-		}
+		c.Job = compiled
 	}
 	return c
 }
@@ -135,6 +149,9 @@ func (p *program) printChecked(checked []checkedAgent) {
 	for _, c := range checked {
 		if len(c.Problems) == 0 {
 			fmt.Fprintf(p.stdout, "ok %s\n", visibleLine(c.Path))
+			for _, line := range describeJob(c.Job) {
+				fmt.Fprintln(p.stdout, "  "+visibleLine(line))
+			}
 		}
 		for _, found := range c.Problems {
 			fmt.Fprintln(p.stdout, visibleLine(placed(found, c.Path).String()))
@@ -167,7 +184,7 @@ func agentFiles(path string) ([]string, error) {
 		switch {
 		case err != nil:
 			return err
-		case entry.IsDir() && name != path && (entry.Name() == "skills" || strings.HasPrefix(entry.Name(), ".")):
+		case entry.IsDir() && name != path && (catalog.IsFolder(entry.Name()) || strings.HasPrefix(entry.Name(), ".")):
 			return fs.SkipDir
 		case !entry.IsDir() && isAgentName(strings.TrimSuffix(entry.Name(), ".md")) && strings.HasSuffix(entry.Name(), ".md"):
 			files = append(files, name)

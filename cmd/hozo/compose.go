@@ -34,6 +34,9 @@ type runFlags struct {
 	maxTurns    int64
 	maxCost     string
 
+	// agent is what the package of the agent says of the job, nil until compose has read it.
+	agent *catalog.Job
+
 	journal string
 	events  string
 	json    bool
@@ -41,6 +44,9 @@ type runFlags struct {
 }
 
 const maxTaskBytes = 8 << 20
+
+// noLimit is the value of --max-cost that lifts the limit of the agent's package.
+const noLimit = "none"
 
 // compose makes the job of a command line. The agent and the task are its arguments. changed reports whether a flag was
 // given.
@@ -52,8 +58,7 @@ func (p *program) compose(f *runFlags, agentFile, task string, changed func(stri
 	if err != nil {
 		return nil, err
 	}
-	agent, err := readAgent(agentFile)
-	if err != nil {
+	if f.agent, err = readAgent(agentFile); err != nil {
 		return nil, err
 	}
 	if task == "-" {
@@ -66,11 +71,13 @@ func (p *program) compose(f *runFlags, agentFile, task string, changed func(stri
 	model.Thinking = llm.Level(f.thinking)
 	spec := &job.Spec{
 		APIVersion: job.APIVersion,
-		Agent:      agent,
 		Task:       task,
 		Model:      model,
 		Providers:  map[string]job.ProviderConfig{model.Provider: account},
-		Limits:     job.Limits{TimeoutSec: f.timeout.Seconds()},
+	}
+	f.agent.Apply(spec)
+	if err := p.addWriters(&f.account, spec); err != nil {
+		return nil, err
 	}
 	if spec.Workspace, err = f.directories(); err != nil {
 		return nil, err
@@ -84,7 +91,39 @@ func (p *program) compose(f *runFlags, agentFile, task string, changed func(stri
 	if err := f.setApprovals(spec); err != nil {
 		return nil, err
 	}
+	if changed("timeout") || spec.Limits.TimeoutSec == 0 {
+		spec.Limits.TimeoutSec = f.timeout.Seconds()
+		f.replaced("/limits/timeoutSec")
+	}
 	return spec, f.setLimits(&spec.Limits, changed)
+}
+
+// addWriters adds the accounts of the writers of working memories that have models of their own. A model without a provider
+// is one of the job's, and a script plays all models. Address and key of the command line are those of the job's model.
+func (p *program) addWriters(f *accountFlags, spec *job.Spec) error {
+	for _, model := range catalog.Writers(spec) {
+		if model.Provider == "" || f.scriptFile != "" {
+			model.Provider = spec.Model.Provider
+			continue
+		}
+		if _, known := spec.Providers[model.Provider]; known {
+			continue
+		}
+		own := accountFlags{model: model.Provider + "/" + model.ID, configFile: f.configFile}
+		_, account, err := own.resolve(p.getenv)
+		if err != nil {
+			return fmt.Errorf("the model %s/%s of the working memory's writer: %w", model.Provider, model.ID, err)
+		}
+		spec.Providers[model.Provider] = account
+	}
+	return nil
+}
+
+// replaced notes that a flag goes before what the package of the agent says.
+func (f *runFlags) replaced(pointer string) {
+	if f.agent != nil {
+		f.agent.Replaced(pointer)
+	}
 }
 
 // setApprovals reads the rules of --approval TOOL=RULE.
@@ -98,6 +137,7 @@ func (f *runFlags) setApprovals(spec *job.Spec) error {
 			spec.Approvals = &job.Approvals{Tools: map[string]string{}}
 		}
 		spec.Approvals.Tools[name] = rule
+		f.replaced("/approvals/tools/" + name)
 	}
 	if spec.Approvals.Any() && f.journal == "" {
 		return usageError("a call that waits for a decision suspends the job: name a file with --journal, from which it goes on")
@@ -125,11 +165,18 @@ func (f *runFlags) setLimits(limits *job.Limits, changed func(string) bool) erro
 	if changed("idle-timeout") {
 		seconds := f.idleTimeout.Seconds()
 		limits.IdleTimeoutSec = &seconds
+		f.replaced("/limits/idleTimeoutSec")
 	}
 	if changed("max-turns") {
 		limits.MaxTurns = &f.maxTurns
+		f.replaced("/limits/maxTurns")
 	}
 	if changed("max-cost") {
+		f.replaced("/limits/maxCostUsd")
+		if f.maxCost == noLimit {
+			limits.MaxCostUSD = nil
+			return nil
+		}
 		amount, err := llm.ParseUSD(f.maxCost)
 		if err != nil {
 			return usageError("--max-cost: %v", err)
@@ -142,21 +189,21 @@ func (f *runFlags) setLimits(limits *job.Limits, changed func(string) bool) erro
 
 // readAgent reads an agent's package, checks it against the tools of this program and compiles it. What is wrong is named
 // by its place in the file, not by that in the job that would be made of it.
-func readAgent(file string) (job.Definition, error) {
+func readAgent(file string) (*catalog.Job, error) {
 	if info, err := os.Stat(file); err == nil && info.IsDir() {
-		return job.Definition{}, usageError("%s is a directory; name the agent's file, such as %s", file,
+		return nil, usageError("%s is a directory; name the agent's file, such as %s", file,
 			filepath.Join(file, filepath.Base(filepath.Clean(file))+".md"))
 	}
 	tools, err := newTools(&operator{})
 	if err != nil {
-		return job.Definition{}, err
+		return nil, err
 	}
 	agent, problems := parseAgent(file, catalog.Installation{Tools: tools.Names()})
 	if len(problems) > 0 {
-		return job.Definition{}, problems.Err("read the agent")
+		return nil, problems.Err("read the agent")
 	}
-	definition, problems := agent.Definition()
-	return definition, problems.Err("run the agent")
+	compiled, problems := agent.Compile()
+	return compiled, problems.Err("run the agent")
 }
 
 // checkDirectories finds what is wrong with the directories in the words of the command line, before anything is made.

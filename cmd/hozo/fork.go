@@ -201,6 +201,9 @@ func (p *program) forkModel(f *forkFlags, spec *job.Spec) error {
 	}
 	model.Thinking = spec.Model.Thinking
 	spec.Model, spec.Providers = model, map[string]job.ProviderConfig{model.Provider: account}
+	if err := p.addWriters(&f.account, spec); err != nil {
+		return err
+	}
 	return p.addServers(&f.runFlags, spec)
 }
 

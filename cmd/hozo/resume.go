@@ -193,7 +193,11 @@ func (p *program) addCredentials(f *runFlags, spec *job.Spec) error {
 					id, slices.Sorted(maps.Keys(recorded.Headers)))
 			}
 		}
-		if err := f.account.addKey(id, &config, p.getenv); err != nil {
+		account := f.account
+		if id != spec.Model.Provider { // a key that is named belongs to the provider of the job's model
+			account.keyEnv, account.keyFile = "", ""
+		}
+		if err := account.addKey(id, &config, p.getenv); err != nil {
 			return err
 		}
 		spec.Providers[id] = config

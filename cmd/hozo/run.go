@@ -29,6 +29,9 @@ The model is PROVIDER/ID. Keys come from the environment (OPENAI_API_KEY, ANTHRO
 name), from the variable or file you name, or from a file of accounts; never from a flag, which everyone on the machine
 could read. Models of --script and of the provider "offline" are scripts and no language models.
 
+What the agent's file says of the job holds: how it works, its subagents, the form of its answer, its limits. A flag goes
+before a limit or an approval of the file; "hozo agent check" shows them.
+
 Ctrl-C aborts the job and shows what it did until then; a second Ctrl-C kills it. With --journal every step is recorded
 in a private file, and a job whose process or machine dies goes on with "hozo resume": there Ctrl-C suspends the job, a
 second one aborts it and a third kills it. A call that needs a decision (--approval) suspends a job, too.`,
@@ -72,8 +75,8 @@ func (f *runFlags) register(command *cobra.Command) {
 	flags.StringVar(&f.thinking, "thinking", "", "thinking `LEVEL`: off, minimal, low, medium, high, xhigh or max")
 	flags.DurationVar(&f.timeout, "timeout", 10*time.Minute, "end the job after this time")
 	flags.DurationVar(&f.idleTimeout, "idle-timeout", job.DefaultIdleTimeoutSec*time.Second, "end a request whose model is silent for so long; 0 is never")
-	flags.Int64Var(&f.maxTurns, "max-turns", 0, "end the job after `N` responses of the model (default no limit)")
-	flags.StringVar(&f.maxCost, "max-cost", "", "end the job before it costs more than so many `USD` (default no limit)")
+	flags.Int64Var(&f.maxTurns, "max-turns", 0, "end the job after `N` responses of the model (default the agent's own limit)")
+	flags.StringVar(&f.maxCost, "max-cost", "", "end the job before it costs more than so many `USD`; none lifts the agent's own limit (default that one)")
 	flags.StringVar(&f.journal, "journal", "", "record the job in `FILE`, so that it can be resumed, replayed and forked")
 	flags.StringVar(&f.events, "events", "", "also write the events to `FILE` as JSON Lines")
 	flags.BoolVar(&f.json, "json", false, "write the events to standard output as JSON Lines instead of the answer")
@@ -135,12 +138,19 @@ func (p *program) refused(f *runFlags, err error) error {
 		return exitWith(job.ExitInvalidSpec)
 	}
 	var named problem.List
-	for _, found := range problem.Of(err) {
-		if flag := flagOf(found.Pointer); flag != "" {
+	list := problem.Of(err)
+	if f.agent != nil {
+		list = f.agent.Locate(list)
+	}
+	for _, found := range list {
+		if flag := flagOf(found.Pointer); flag != "" && found.Path == "" {
 			found.Pointer, found.Message = "", flag+": "+found.Message
 		}
 		if found.Code == "price-unknown" {
 			found.Hint = "leave it out, or give the price of the model in a file for --provider-config"
+			if found.Path != "" {
+				found.Hint = "write --max-cost none, or give the price of the model in a file for --provider-config"
+			}
 		}
 		if found.Code == "unknown-server" && f.mcp == "" {
 			found.Hint = "describe it in a file for --mcp-config"

@@ -34,6 +34,8 @@ type show struct {
 	tally  tally
 	active []string // what runs now, by call id
 	calls  map[string]call
+	// within is the call inside of which the last line happened, "" if it happened in the job itself.
+	within string
 }
 
 // call is a tool call that has not ended.
@@ -53,6 +55,11 @@ type tally struct {
 	usage     job.TotalUsage
 	requests  int64
 	estimated bool
+	// subagents counts the calls of each subagent, asked are those calls.
+	subagents map[string]int
+	asked     map[string]bool
+	// steps and folded count those of working memories: all, and those whose outcome was folded in without the writer.
+	steps, folded int
 }
 
 func (p *program) newShow(f *runFlags) *show {
@@ -60,7 +67,7 @@ func (p *program) newShow(f *runFlags) *show {
 		out: p.stdout, err: p.stderr, json: f.json, quiet: f.quiet || f.json,
 		begin: time.Now(), calls: map[string]call{},
 	}
-	s.tally.files = map[string]bool{}
+	s.tally.files, s.tally.subagents, s.tally.asked = map[string]bool{}, map[string]int{}, map[string]bool{}
 	_, isTerminal := terminalWidth(p.stderr)
 	capable := isTerminal && p.getenv("TERM") != "dumb"
 	s.style.colours = capable && p.getenv("NO_COLOR") == ""
@@ -98,7 +105,7 @@ func (s *show) event(e *job.Event) error {
 		}
 	}
 	if line := s.note(e); line != "" && !s.quiet {
-		s.print(line)
+		s.printIn(e.ParentCallID, line)
 	}
 	s.redraw()
 	return nil
@@ -119,34 +126,52 @@ func (s *show) note(e *job.Event) string {
 	case *job.Notice:
 		return s.style.dim("note: " + visibleLine(d.Message))
 	case *job.MessageDeltaData:
-		t.turn = d.Turn
+		s.reach(e, d.Turn)
 	case *job.MessageData:
-		t.turn = d.Turn
+		s.reach(e, d.Turn)
 		if text := strings.TrimSpace(d.Text); text != "" && !d.Final {
 			return "  " + strings.ReplaceAll(visible(text), "\n", "\n  ")
 		}
 	case *job.MessageDiscardedData:
 		return s.style.dim("the answer broke off and is asked for again: " + visibleLine(d.Why))
 	case *job.ToolCallData:
-		t.turn = d.Turn
-		t.calls++
-		s.calls[d.CallID] = call{tool: visibleLine(d.Tool), input: brief(d.Input), blocked: !d.Allowed}
-		s.active = append(s.active, d.CallID)
-		if !d.Allowed {
-			return s.style.red(fmt.Sprintf("%s: %s: %s", strings.TrimSpace(visibleLine(d.Tool)+" "+brief(d.Input)), d.Code, visibleLine(d.Reason)))
-		}
+		s.reach(e, d.Turn)
+		return s.call(d)
 	case *job.ToolResultData:
 		return s.result(d)
 	case *job.OutputData:
 		t.files[d.Path] = true
 		return fmt.Sprintf("wrote %s (%s bytes)", visibleLine(d.Path), thousands(d.Bytes))
+	case *job.StepRecordedData:
+		t.steps++
+		return s.step(d)
+	case *job.MemoryUpdatedData:
+		return s.memory(d)
 	case *job.SpanData:
 		return s.span(d)
 	case *job.UsageData:
 		t.usage = d.Total
 		t.estimated = t.estimated || d.Call.Estimated
+		s.asks(e.ParentCallID)
 	}
 	return ""
+}
+
+// reach notes in which turn the job is; those of subagents are their own.
+func (s *show) reach(e *job.Event, turn int64) {
+	if e.ParentCallID == "" {
+		s.tally.turn = turn
+	}
+}
+
+func (s *show) call(d *job.ToolCallData) string {
+	s.tally.calls++
+	s.calls[d.CallID] = call{tool: visibleLine(d.Tool), input: brief(d.Input), blocked: !d.Allowed}
+	s.active = append(s.active, d.CallID)
+	if d.Allowed {
+		return ""
+	}
+	return s.style.red(fmt.Sprintf("%s: %s: %s", strings.TrimSpace(visibleLine(d.Tool)+" "+brief(d.Input)), d.Code, visibleLine(d.Reason)))
 }
 
 // span tells of requests that were made again, and counts those that the usage events do not: they had no answer.
@@ -315,6 +340,7 @@ func (s *show) summary(outcome job.Outcome, out string) {
 	fmt.Fprintln(s.err, head)
 	fmt.Fprintf(s.err, "  %s, %s, %s, %s\n", time.Since(s.begin).Round(10*time.Millisecond), count(int(t.usage.Turns), "turn"),
 		count(t.calls, "tool call"), count(int(max(t.requests, t.usage.Requests)), "request"))
+	s.summarizeWork()
 	for _, path := range outputs {
 		fmt.Fprintf(s.err, "  %s\n", visibleLine(strings.TrimSuffix(out, string(os.PathSeparator))+string(os.PathSeparator)+path))
 	}

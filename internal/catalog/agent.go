@@ -13,27 +13,42 @@ import (
 	"github.com/hozo-run/hozo/problem"
 )
 
-// agentKeys are the keys of an agent's frontmatter in canonical order; the reserved x- keys follow them.
+// agentKeys are the keys of an agent's frontmatter in canonical order; the x- keys follow them.
 func agentKeys() []string {
 	return []string{"name", "version", "description", "tools", "skills", "thinking", "deny-command-patterns", "metadata", "template"}
 }
 
-// reader fills a Package from the frontmatter of its agent file.
+// subagentKeys are those that the file of a subagent may have, x- keys included: the others are about a whole job.
+func subagentKeys() []string {
+	return []string{"name", "version", "description", "tools", "skills", "thinking", "deny-command-patterns", "metadata", keyLoop, keySubagents, keyBudget}
+}
+
+// reader fills a Package from the frontmatter of its agent file, or from an entry of x-subagents.
 type reader struct {
 	findings
 	pkg *Package
 }
 
+// at is the place of a key of the agent in its file.
+func (r reader) at(key string) string { return r.pkg.at + "/" + key }
+
 // read decodes every entry of front, then reports the required keys that are missing.
 func (r reader) read(front value) {
-	known := append(agentKeys(), extensionKeys()...)
+	all := append(agentKeys(), extensionKeys()...)
+	known := all
+	if r.pkg.subagent {
+		known = subagentKeys()
+	}
 	for i, key := range front.keys {
 		v := front.items[i]
-		if slices.Contains(known, key.text) {
+		switch {
+		case slices.Contains(known, key.text):
 			r.set(key.text, v)
-			continue
+		case slices.Contains(all, key.text):
+			r.unknownKey(key, known, "it belongs into the file of the agent that runs as a job")
+		default:
+			r.unknownKey(key, known, foreignKey(key.text))
 		}
-		r.unknownKey(key, known, foreignKey(key.text))
 	}
 	if front.get("name") == nil {
 		r.add(CodeNameInvalid, "/name", front.mark, "add the file's base name: name: "+r.baseName(), "the key name is missing")
@@ -54,7 +69,7 @@ func (r reader) set(key string, v value) {
 	case "version":
 		r.version(v)
 	case "description":
-		r.pkg.Description = r.description(v)
+		r.pkg.Description = r.description(v, "/description")
 	case "tools":
 		r.tools(v)
 	case "skills":
@@ -97,6 +112,8 @@ func foreignKey(key string) string {
 		return "name the tools of a registered MCP server under tools, as mcp__<server>__<tool>"
 	case "audience":
 		return "it belongs under metadata"
+	case "loop", "subagents", "output", "budget", "approvals", "tool-errors":
+		return "the key is x-" + key
 	case "id", "title":
 		return "the key is name"
 	}
@@ -158,9 +175,8 @@ func (r reader) version(v value) {
 	r.pkg.Version = n
 }
 
-// description reads the description of an agent or of a skill.
-func (f findings) description(v value) string {
-	const pointer = "/description"
+// description reads the description of an agent, of a skill or of an entry of x-subagents.
+func (f findings) description(v value, pointer string) string {
 	if v.kind == kindNull {
 		f.add(CodeDescriptionMissing, pointer, v.mark, "say in one sentence what it is for", "the description is empty")
 		return ""
@@ -186,12 +202,12 @@ func (r reader) tools(v value) {
 		if v.kind == kindText {
 			hint = "write tools: [" + strings.Join(strings.FieldsFunc(v.text, func(c rune) bool { return c == ',' || c == ' ' }), ", ") + "]"
 		}
-		r.add(CodeToolsNotList, "/tools", v.mark, hint, "tools must be a list, not "+v.kind.String())
+		r.add(CodeToolsNotList, r.at("tools"), v.mark, hint, "tools must be a list, not "+v.kind.String())
 		return
 	}
 	names := []string{}
 	for i, item := range v.items {
-		pointer := "/tools/" + strconv.Itoa(i)
+		pointer := r.at("tools/") + strconv.Itoa(i)
 		r.pkg.marks[pointer] = item.mark
 		name, ok := r.text(item, pointer)
 		switch {
@@ -224,13 +240,13 @@ func validServerTool(s string) bool {
 
 func (r reader) sharedSkills(v value) []string {
 	if v.kind != kindList {
-		r.add(CodeSkillInvalid, "/skills", v.mark, "write skills: [first-name, second-name]; local skills need no entry",
+		r.add(CodeSkillInvalid, r.at("skills"), v.mark, "write skills: [first-name, second-name]; local skills need no entry",
 			"skills must be a list, not "+v.kind.String())
 		return nil
 	}
 	var names []string
 	for i, item := range v.items {
-		pointer := "/skills/" + strconv.Itoa(i)
+		pointer := r.at("skills/") + strconv.Itoa(i)
 		r.pkg.marks[pointer] = item.mark
 		name, ok := r.text(item, pointer)
 		switch {
@@ -256,7 +272,7 @@ func (r reader) thinking(v value) {
 		if v.kind != kindText {
 			got = strings.TrimSpace(v.kind.String() + " " + v.text)
 		}
-		r.add(CodeThinkingInvalid, "/thinking", v.mark, "one of "+strings.Join(levels, ", "), "unknown thinking level: "+got)
+		r.add(CodeThinkingInvalid, r.at("thinking"), v.mark, "one of "+strings.Join(levels, ", "), "unknown thinking level: "+got)
 		return
 	}
 	r.pkg.Thinking = level
@@ -264,12 +280,12 @@ func (r reader) thinking(v value) {
 
 func (r reader) denyPatterns(v value) {
 	if v.kind != kindList {
-		r.add(CodeDenyPatternInvalid, "/deny-command-patterns", v.mark, "write one pattern per line, each after - and in quotes",
+		r.add(CodeDenyPatternInvalid, r.at("deny-command-patterns"), v.mark, "write one pattern per line, each after - and in quotes",
 			"deny-command-patterns must be a list, not "+v.kind.String())
 		return
 	}
 	for i, item := range v.items {
-		pointer := "/deny-command-patterns/" + strconv.Itoa(i)
+		pointer := r.at("deny-command-patterns/") + strconv.Itoa(i)
 		r.pkg.marks[pointer] = item.mark
 		pattern, ok := r.text(item, pointer)
 		if !ok {
@@ -307,6 +323,8 @@ func (r reader) metadata(v value) {
 	for i, key := range v.keys {
 		item, pointer := v.items[i], "/metadata/"+escapePointer(key.text)
 		switch {
+		case key.text == "audience" && r.pkg.subagent:
+			r.add(CodeMetadataInvalid, pointer, key.mark, "remove it", "a subagent is for its agent and has no audience")
 		case key.text == "audience":
 			r.audience(item)
 		case item.kind == kindList || item.kind == kindMapping || item.kind == kindNull:

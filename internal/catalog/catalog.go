@@ -1,8 +1,9 @@
 // Package catalog holds agents as people write and keep them. The authored form of an agent is its package: a Markdown
-// file named after the agent, whose frontmatter says who the agent is and what it may use and whose body is its
-// instructions, with local skills in skills/<name>/SKILL.md beside it. Parsing is strict and reports every problem of
-// every file at once, each with its place; nothing in a package is ignored. A parsed package is written back in one
-// canonical form, so that equal content has equal bytes, and compiles into the definition that a job carries.
+// file named after the agent, whose frontmatter says who the agent is, what it may use and how it works, and whose body is
+// its instructions. Beside it stand local skills in skills/<name>/SKILL.md, the agents it may call in subagents/<name>.md
+// and JSON Schemas in schemas/<name>.json. Parsing is strict and reports every problem of every file at once, each with
+// its place; nothing in a package is ignored. A parsed package is written back in one canonical form, so that equal
+// content has equal bytes, and compiles into the parts of a job that are the agent's.
 //
 // The frontmatter is a subset of YAML 1.2: mappings, lists and scalars, with comments. Anchors, aliases, tags, merge
 // keys, directives and second documents are refused, so that a file says only what it shows. Words such as yes and on
@@ -10,6 +11,7 @@
 package catalog
 
 import (
+	"github.com/hozo-run/hozo/job"
 	"github.com/hozo-run/hozo/llm"
 	"github.com/hozo-run/hozo/problem"
 )
@@ -21,6 +23,11 @@ const (
 	MaxSkill        = 64 << 10
 	MaxSkills       = 32 // files
 	MaxPackage      = 1 << 20
+	// MaxSubagentFiles and MaxSchemas count files; MaxRoster counts all entries of a job's rosters together.
+	MaxSubagentFiles = 32
+	MaxSchemas       = 32
+	MaxSchema        = 64 << 10
+	MaxRoster        = 128
 	// MaxDescription counts characters.
 	MaxDescription = 1024
 )
@@ -62,15 +69,31 @@ type Package struct {
 	Metadata map[string]string
 	// Template names the template language of the instructions; "" means that they are verbatim.
 	Template string
-	// Extensions are the x- keys of the file, in canonical order.
+	// Extensions are the x- keys of the file, in canonical order. What they say of a job is in what Compile returns.
 	Extensions []Extension
 	// Instructions are the body of the file, byte for byte.
 	Instructions string
 	// Skills are the local skills, sorted by name.
 	Skills []Skill
+	// Subagents are the agents in subagents/<name>.md, sorted by name; they have none themselves.
+	Subagents []*Package
+	// Schemas are the files schemas/<name>.json, sorted by name.
+	Schemas []Schema
 
 	path  string
 	marks map[string]mark
+	// body is where the instructions stand.
+	body mark
+	// subagent says that the package is a file of another one or, at the place at of its file, an entry of x-subagents.
+	subagent bool
+	at       string
+	// What the x- keys say; nil, too, where there was something wrong with the key.
+	loop       *job.Loop
+	roster     []entry
+	output     *output
+	budget     *Budget
+	approvals  map[string]string
+	toolErrors *job.ToolErrors
 }
 
 // Skill is a local skill of a package.
@@ -82,7 +105,15 @@ type Skill struct {
 	Content string
 }
 
-// Extension is one reserved x- key. Its value was checked for its shape and is kept for the canonical form.
+// Schema is a JSON Schema of a package that x-output names.
+type Schema struct {
+	// Name matches [a-z][a-z0-9-]{0,63}; the file is schemas/<name>.json.
+	Name string
+	// Content is the file, byte for byte.
+	Content string
+}
+
+// Extension is one x- key. Its value is kept as it was written, for the canonical form.
 type Extension struct {
 	Key   string
 	value value

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,104 +11,258 @@ import (
 	"github.com/hozo-run/hozo/problem"
 )
 
-// DraftVersion is the version of a Definition whose package names none.
+// DraftVersion is the version of an agent whose package names none.
 const DraftVersion = "draft"
 
-// Definition compiles the package into the agent of a job: instructions verbatim, local skills by name. What the package
-// asks for and this runtime cannot do yet is a finding, never left out: shared skills, templates and the x- keys. So is
-// an agent that is not meant to run as a job.
-func (p *Package) Definition() (job.Definition, problem.List) {
+// Job is the part of a job that is the agent's: what a package compiles into. Whoever runs it adds the task, the model,
+// the accounts and the directories. A writer's model without a provider is one of the job's own provider.
+type Job struct {
+	Agent     job.Definition    `json:"agent"`
+	Loop      *job.Loop         `json:"loop,omitempty"`
+	Subagents []job.Subagent    `json:"subagents,omitempty"`
+	Output    *job.OutputSchema `json:"output,omitempty"`
+	// Limits are what holds where whoever runs the job says nothing else.
+	Limits     *Budget         `json:"limits,omitempty"`
+	Approvals  *job.Approvals  `json:"approvals,omitempty"`
+	ToolErrors *job.ToolErrors `json:"toolErrors,omitempty"`
+
+	origins map[string]origin
+}
+
+// Compile makes the agent's part of a job: instructions verbatim, local skills by name, subagents with their files put in.
+// What the package asks for and this runtime cannot do yet is a finding, never left out: shared skills and templates. So
+// is an agent that is not meant to run as a job. The package must have no findings of its own.
+func (p *Package) Compile() (*Job, problem.List) {
 	var list problem.List
-	f := findings{p.path, &list}
 	if p.Audience == AudienceMember {
-		f.add(CodeAudienceNotRunnable, "/metadata/audience", p.marks["/metadata/audience"], "give it the audience runtime to run it",
+		findings{p.path, &list}.add(CodeAudienceNotRunnable, "/metadata/audience", p.marks["/metadata/audience"], "give it the audience runtime to run it",
 			fmt.Sprintf("agent %q is meant for people's own tools (audience member) and does not run as a job", p.Name))
 	}
+	p.each(func(agent *Package) { agent.unsupported(p, &list) })
+	c := compiler{pkg: p, origins: make(map[string]origin)}
+	return c.job(), list
+}
+
+// unsupported reports what an agent of the package p asks for and this runtime cannot do.
+func (p *Package) unsupported(owner *Package, list *problem.List) {
+	f := findings{p.path, list}
 	for i, name := range p.SharedSkills {
-		pointer := "/skills/" + strconv.Itoa(i)
+		if p.subagent && owner.skill(name) != nil {
+			continue
+		}
+		pointer := p.at + "/skills/" + strconv.Itoa(i)
 		f.add(CodeSkillUnknown, pointer, p.marks[pointer], "make it local: skills/"+name+"/"+SkillFile,
 			"shared skill "+strconv.Quote(name)+" is not known here")
 	}
 	if p.Template != "" {
 		f.add(CodeExtensionUnsupported, "/template", p.marks["/template"], "write the instructions out", "templates are not supported by this runtime yet")
 	}
-	for _, x := range p.Extensions {
-		f.add(CodeExtensionUnsupported, "/"+x.Key, p.marks["/"+x.Key], "remove the key to run the agent without it",
-			x.Key+" is not supported by this runtime yet")
+}
+
+// skill returns the local skill of a name, nil if there is none.
+func (p *Package) skill(name string) *Skill {
+	if at := slices.IndexFunc(p.Skills, func(s Skill) bool { return s.Name == name }); at >= 0 {
+		return &p.Skills[at]
 	}
+	return nil
+}
+
+// compiler makes the Job of a package and keeps where its parts come from.
+type compiler struct {
+	pkg     *Package
+	origins map[string]origin
+	// entries counts those of all rosters. More than MaxRoster are not compiled.
+	entries int
+	// way are the files of the rosters that lead to the one which is compiled.
+	way []string
+}
+
+func (c *compiler) job() *Job {
+	p := c.pkg
+	j := &Job{Agent: c.definition(p, "/agent"), Limits: p.budget, ToolErrors: p.toolErrors, origins: c.origins}
+	if p.loop != nil {
+		j.Loop = cloneLoop(p.loop)
+	}
+	if p.output != nil {
+		said := p.output.OutputSchema
+		j.Output = &said
+	}
+	if p.approvals != nil {
+		j.Approvals = &job.Approvals{Tools: maps.Clone(p.approvals)}
+	}
+	for _, x := range p.Extensions {
+		switch x.Key {
+		case keyLoop:
+			c.trace("/loop", p.path, x.value)
+		case keyOutput:
+			c.trace("/output", p.path, x.value)
+		case keyBudget:
+			c.trace("/limits", p.path, x.value)
+		case keyApprovals:
+			c.trace("/approvals/tools", p.path, x.value)
+			c.origins["/approvals"] = origin{p.path, x.value.mark}
+		case keyToolErrors:
+			c.trace("/toolErrors", p.path, x.value)
+		}
+	}
+	j.Subagents = c.roster(p, "")
+	return j
+}
+
+// definition compiles the agent alone. The pointer is where it stands in the job.
+func (c *compiler) definition(p *Package, pointer string) job.Definition {
 	d := job.Definition{
 		ID:                  p.Name,
-		Version:             DraftVersion,
+		Version:             c.version(p),
 		Instructions:        p.Instructions,
 		Tools:               slices.Clone(p.Tools),
 		DenyCommandPatterns: slices.Clone(p.DenyCommandPatterns),
 		Thinking:            p.Thinking,
 	}
-	if p.Version > 0 {
-		d.Version = strconv.FormatInt(p.Version, 10)
-	}
-	for _, s := range p.Skills {
-		d.Skills = append(d.Skills, job.Skill{Name: s.Name, Content: s.Content})
-	}
-	return d, list
-}
-
-// Installation is what a package is checked against beside its own format. A nil list is not checked.
-type Installation struct {
-	// Tools are the names of the kernel's tools.
-	Tools []string
-	// Skills are the names of the shared skills.
-	Skills []string
-	// MCPServers are the names of the registered MCP servers.
-	MCPServers []string
-	// Reserved are names that no package may take.
-	Reserved []string
-}
-
-const mcpPrefix = "mcp__"
-
-// Check reports what the package names and the installation does not have. The tools of an agent for members are not
-// checked: they belong to the tools in which it will run.
-func (p *Package) Check(in Installation) problem.List {
-	var list problem.List
-	f := findings{p.path, &list}
-	if slices.Contains(in.Reserved, p.Name) {
-		f.add(CodeNameReserved, "/name", p.marks["/name"], "choose another name", "the name "+strconv.Quote(p.Name)+" is reserved")
-	}
-	if p.Audience != AudienceMember {
-		for i, name := range p.Tools {
-			p.checkTool(f, "/tools/"+strconv.Itoa(i), name, in)
-		}
-	}
-	if in.Skills != nil {
-		for i, name := range p.SharedSkills {
-			if pointer := "/skills/" + strconv.Itoa(i); !slices.Contains(in.Skills, name) {
-				f.add(CodeSkillUnknown, pointer, p.marks[pointer], nearHint(name, in.Skills), "unknown shared skill "+strconv.Quote(name))
+	skills := p.Skills
+	if p.subagent {
+		skills = nil
+		for _, name := range p.SharedSkills {
+			if s := c.pkg.skill(name); s != nil {
+				skills = append(skills, *s)
 			}
 		}
 	}
+	for _, s := range skills {
+		d.Skills = append(d.Skills, job.Skill{Name: s.Name, Content: s.Content})
+	}
+	c.origins[pointer] = origin{p.path, p.body}
+	for place, at := range p.marks {
+		key, ok := strings.CutPrefix(place, p.at+"/")
+		key, rest, _ := strings.Cut(key, "/")
+		if name := map[string]string{"name": "id", "version": "version", "tools": "tools", "thinking": "thinking",
+			"deny-command-patterns": "denyCommandPatterns"}[key]; ok && name != "" {
+			c.origins[strings.TrimSuffix(pointer+"/"+name+"/"+rest, "/")] = origin{p.path, at}
+		}
+	}
+	return d
+}
+
+// version is the agent's; a subagent without one has that of the package.
+func (c *compiler) version(p *Package) string {
+	switch {
+	case p.Version > 0:
+		return strconv.FormatInt(p.Version, 10)
+	case p != c.pkg:
+		return c.version(c.pkg)
+	}
+	return DraftVersion
+}
+
+// roster compiles the subagents of an agent that stands at the pointer. Rosters deeper than a job may have are compiled as
+// far as it takes to see that.
+func (c *compiler) roster(p *Package, pointer string) []job.Subagent {
+	if len(p.roster) == 0 || strings.Count(pointer, "/subagents/") > job.MaxSubagentDepth {
+		return nil
+	}
+	var list []job.Subagent
+	for i := range p.roster {
+		e := &p.roster[i]
+		if c.entries++; c.entries > MaxRoster {
+			break
+		}
+		if agent := e.agent(c.pkg); agent != nil && (e.inline != nil || !slices.Contains(c.way, e.file)) {
+			list = append(list, c.subagent(p.path, e, agent, fmt.Sprintf("%s/subagents/%d", pointer, i)))
+		}
+	}
+	c.origins[pointer+"/subagents"] = origin{p.path, p.roster[0].value.mark}
 	return list
 }
 
-func (p *Package) checkTool(f findings, pointer, name string, in Installation) {
-	if rest, ok := strings.CutPrefix(name, mcpPrefix); ok {
-		server, _, _ := strings.Cut(rest, "__")
-		if in.MCPServers != nil && !slices.Contains(in.MCPServers, server) {
-			f.add(CodeMCPServerUnknown, pointer, p.marks[pointer], nearHint(server, in.MCPServers), "unknown MCP server "+strconv.Quote(server))
+func (c *compiler) subagent(path string, e *entry, agent *Package, pointer string) job.Subagent {
+	s := job.Subagent{Name: e.called(), Description: e.description, Agent: c.definition(agent, pointer+"/agent")}
+	if s.Description == "" {
+		s.Description = agent.Description
+	}
+	if agent.loop != nil {
+		s.Loop = cloneLoop(agent.loop)
+	}
+	if budget := e.budget.over(agent.budget); budget != nil {
+		limits := budget.limits()
+		s.Limits = &limits
+	}
+	for _, x := range agent.Extensions {
+		switch x.Key {
+		case keyLoop:
+			c.trace(pointer+"/loop", agent.path, x.value)
+		case keyBudget:
+			c.trace(pointer+"/limits", agent.path, x.value)
 		}
-		return
 	}
-	if in.Tools != nil && !slices.Contains(in.Tools, name) {
-		f.add(CodeToolUnknown, pointer, p.marks[pointer], nearHint(name, in.Tools), "unknown tool "+strconv.Quote(name))
-	}
+	c.traceEntry(pointer, path, e.value)
+	c.way = append(c.way, e.file)
+	s.Subagents = c.roster(agent, pointer)
+	c.way = c.way[:len(c.way)-1]
+	return s
 }
 
-func nearHint(word string, known []string) string {
-	if near := problem.Closest(word, known); near != "" {
-		return "did you mean " + near + "?"
+func (b *Budget) limits() job.SubagentLimits {
+	l := job.SubagentLimits{MaxCostUSD: b.MaxCostUSD, MaxTurns: b.MaxTurns, IdleTimeoutSec: b.IdleTimeoutSec}
+	if b.TimeoutSec != nil {
+		l.TimeoutSec = *b.TimeoutSec
 	}
-	if len(known) == 0 {
-		return "there are none"
+	return l
+}
+
+// cloneLoop copies a loop, so that whoever runs the job can fill in the writer's provider.
+func cloneLoop(l *job.Loop) *job.Loop {
+	own := *l
+	if own.Writer != nil {
+		w := *own.Writer
+		if w.Model != nil {
+			m := *w.Model
+			w.Model = &m
+		}
+		own.Writer = &w
 	}
-	return "known: " + strings.Join(known, ", ")
+	return &own
+}
+
+// Writers returns the models of writers that a spec names, its own and those of its subagents, to be changed in place.
+func Writers(spec *job.Spec) []*job.ModelRef {
+	var models []*job.ModelRef
+	add := func(l *job.Loop) {
+		if l != nil && l.Writer != nil && l.Writer.Model != nil {
+			models = append(models, l.Writer.Model)
+		}
+	}
+	var walk func([]job.Subagent)
+	walk = func(roster []job.Subagent) {
+		for i := range roster {
+			add(roster[i].Loop)
+			walk(roster[i].Subagents)
+		}
+	}
+	add(spec.Loop)
+	walk(spec.Subagents)
+	return models
+}
+
+// Apply sets the agent's part of a spec. Limits are set where the spec has none.
+func (j *Job) Apply(spec *job.Spec) {
+	spec.Agent, spec.Loop, spec.Subagents, spec.Output, spec.ToolErrors = j.Agent, j.Loop, j.Subagents, j.Output, j.ToolErrors
+	if j.Approvals != nil {
+		spec.Approvals = &job.Approvals{Tools: maps.Clone(j.Approvals.Tools)}
+	}
+	if j.Limits == nil {
+		return
+	}
+	said, l := j.Limits.limits(), &spec.Limits
+	if l.TimeoutSec == 0 {
+		l.TimeoutSec = said.TimeoutSec
+	}
+	if l.MaxTurns == nil {
+		l.MaxTurns = said.MaxTurns
+	}
+	if l.MaxCostUSD == nil {
+		l.MaxCostUSD = said.MaxCostUSD
+	}
+	if l.IdleTimeoutSec == nil {
+		l.IdleTimeoutSec = said.IdleTimeoutSec
+	}
 }

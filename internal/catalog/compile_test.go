@@ -19,12 +19,13 @@ func mustParse(t *testing.T, files map[string][]byte) *Package {
 	return pkg
 }
 
-func TestDefinition(t *testing.T) {
+func TestCompile(t *testing.T) {
 	t.Parallel()
 	files := agentFile(minimal("version: 7\ntools: [read]\nthinking: high\ndeny-command-patterns: [x]\n"))
 	files["skills/counting/SKILL.md"] = []byte(skill)
 	files["skills/adding/SKILL.md"] = []byte("---\nname: adding\ndescription: d\n---\nAdd.\n")
-	got, list := mustParse(t, files).Definition()
+	compiled, list := mustParse(t, files).Compile()
+	got := compiled.Agent
 	want := job.Definition{
 		ID: "inventory", Version: "7", Instructions: "body\n", Tools: []string{"read"}, Thinking: llm.LevelHigh, DenyCommandPatterns: []string{"x"},
 		Skills: []job.Skill{{Name: "adding", Content: "Add.\n"}, {Name: "counting", Content: "Count twice.\n"}},
@@ -34,31 +35,28 @@ func TestDefinition(t *testing.T) {
 	}
 }
 
-func TestDefinitionKeepsAbsentAndEmptyToolsApart(t *testing.T) {
+func TestCompileKeepsAbsentAndEmptyToolsApart(t *testing.T) {
 	t.Parallel()
-	absent, _ := mustParse(t, agentFile(minimal(""))).Definition()
-	empty, _ := mustParse(t, agentFile(minimal("tools: []\n"))).Definition()
-	if absent.Tools != nil || empty.Tools == nil {
-		t.Errorf("absent = %#v, empty = %#v", absent.Tools, empty.Tools)
+	absent, _ := mustParse(t, agentFile(minimal(""))).Compile()
+	empty, _ := mustParse(t, agentFile(minimal("tools: []\n"))).Compile()
+	if absent.Agent.Tools != nil || empty.Agent.Tools == nil {
+		t.Errorf("absent = %#v, empty = %#v", absent.Agent.Tools, empty.Agent.Tools)
 	}
-	if absent.Version != DraftVersion {
-		t.Errorf("version without a number = %q", absent.Version)
+	if absent.Agent.Version != DraftVersion {
+		t.Errorf("version without a number = %q", absent.Agent.Version)
 	}
 }
 
-func TestDefinitionReportsWhatThisRuntimeCannotDo(t *testing.T) {
+func TestCompileReportsWhatThisRuntimeCannotDo(t *testing.T) {
 	t.Parallel()
 	pkg := mustParse(t, agentFile(minimal("skills: [tone]\ntemplate: liquid\nmetadata: {audience: member}\n"+
-		"x-loop: {kind: working-memory}\nx-subagents: []\nx-output: {schema: {}}\nx-budget: {maxSteps: 3}\n")))
-	_, list := pkg.Definition()
+		"x-subagents:\n  - {name: a, description: d, instructions: i, skills: [tune]}\n")))
+	_, list := pkg.Compile()
 	want := []place{
 		{CodeAudienceNotRunnable, "inventory.md", 6, 22},
 		{CodeSkillUnknown, "inventory.md", 4, 10},
 		{CodeExtensionUnsupported, "inventory.md", 5, 11},
-		{CodeExtensionUnsupported, "inventory.md", 7, 9},
-		{CodeExtensionUnsupported, "inventory.md", 8, 14},
-		{CodeExtensionUnsupported, "inventory.md", 9, 11},
-		{CodeExtensionUnsupported, "inventory.md", 10, 11},
+		{CodeSkillUnknown, "inventory.md", 8, 57},
 	}
 	if diff := cmp.Diff(want, places(list)); diff != "" {
 		t.Error(diff)

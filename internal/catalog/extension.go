@@ -1,181 +1,199 @@
 package catalog
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/hozo-run/hozo/problem"
+	"github.com/hozo-run/hozo/job"
+	"github.com/hozo-run/hozo/llm"
 )
 
-// extensionKeys are the reserved x- keys in canonical order.
+// The x- keys.
+const (
+	keyLoop       = "x-loop"
+	keySubagents  = "x-subagents"
+	keyOutput     = "x-output"
+	keyBudget     = "x-budget"
+	keyApprovals  = "x-approvals"
+	keyToolErrors = "x-tool-errors"
+)
+
+// extensionKeys are the x- keys in canonical order.
 func extensionKeys() []string {
-	return []string{"x-loop", "x-subagents", "x-output", "x-budget"}
+	return []string{keyLoop, keySubagents, keyOutput, keyBudget, keyApprovals, keyToolErrors}
 }
 
-// extension checks the shape of a reserved key and keeps its value.
+// Budget bounds a job, or a subagent for one call of it. A nil field is no bound of the package's.
+type Budget struct {
+	MaxCostUSD *llm.USD `json:"maxCostUsd,omitempty"`
+	MaxTurns   *int64   `json:"maxTurns,omitempty"`
+	// TimeoutSec is above 0; an IdleTimeoutSec of 0 switches the watch off.
+	TimeoutSec     *float64 `json:"timeoutSec,omitempty"`
+	IdleTimeoutSec *float64 `json:"idleTimeoutSec,omitempty"`
+}
+
+// output is x-output: the answer that is asked for, whose schema is written out or names a file of the package.
+type output struct {
+	job.OutputSchema
+	file string
+}
+
+// extension reads an x- key and keeps its value.
 func (r reader) extension(key string, v value) {
-	pointer := "/" + key
 	switch key {
-	case "x-loop":
-		r.shape(v, pointer, loopShape)
-	case "x-subagents":
-		r.subagents(v, pointer)
-	case "x-output":
-		r.shape(v, pointer, outputShape)
-	case "x-budget":
-		r.shape(v, pointer, budgetShape)
+	case keyLoop:
+		v = readLoop(r, v, "/"+key)
+	case keySubagents:
+		v = readRoster(r, v, "/"+key)
+	case keyOutput:
+		v = readOutput(r, v, "/"+key)
+	case keyBudget:
+		v = readBudget(r, v, "/"+key)
+	case keyApprovals:
+		v = readApprovals(r, v, "/"+key)
+	case keyToolErrors:
+		v = readToolErrors(r, v, "/"+key)
 	}
-	r.numbers(v, pointer)
 	r.pkg.Extensions = append(r.pkg.Extensions, Extension{Key: key, value: v})
 }
 
-// member is what a mapping may hold under one key.
-type member struct {
-	key      string
-	required bool
-	// check returns what is wrong with the value, "" if nothing is.
-	check func(v value) string
+// decodeShape checks the shape of v and returns its canonical form and what it says, nil if anything is wrong with it.
+func decodeShape[T any](r reader, v value, pointer string, members []member) (value, *T) {
+	before := len(*r.list)
+	v = r.shape(v, pointer, members)
+	r.numbers(v, pointer)
+	if len(*r.list) > before {
+		return v, nil
+	}
+	var said T
+	if err := json.Unmarshal(v.appendJSON(nil), &said); err != nil {
+		r.add(CodeExtensionInvalid, pointer, v.mark, "", err.Error())
+		return v, nil
+	}
+	return v, &said
 }
 
-func loopShape() []member {
+func readLoop(r reader, v value, pointer string) value {
+	v, r.pkg.loop = decodeShape[job.Loop](r, v, pointer, []member{
+		{key: "kind", required: true, read: checked(oneOf(job.LoopTranscript, job.LoopWorkingMemory))},
+		{key: "writer", read: mapping([]member{
+			{key: "model", read: mapping([]member{
+				{key: "provider", read: checked(isText)},
+				{key: "id", required: true, read: checked(isText)},
+				{key: "thinking", read: checked(isText)},
+			})},
+			{key: "maxTokens", read: checked(wholeNumber(1))},
+			{key: "prompt", read: checked(isText)},
+		})},
+	})
+	return v
+}
+
+func readBudget(r reader, v value, pointer string) value {
+	v, r.pkg.budget = decodeShape[Budget](r, v, pointer, budgetMembers())
+	return v
+}
+
+func budgetMembers() []member {
 	return []member{
-		{key: "kind", required: true, check: oneOf("transcript", "working-memory")},
-		{key: "writer", check: isKind(kindMapping)},
+		{key: "maxCostUsd", read: checked(dollars)},
+		{key: "maxTurns", read: checked(wholeNumber(1))},
+		{key: "timeoutSec", read: checked(secondsText(false))},
+		{key: "idleTimeoutSec", read: checked(secondsText(true))},
 	}
 }
 
-func outputShape() []member {
-	return []member{
-		{key: "schema", required: true, check: isKind(kindMapping)},
-		{key: "name", check: isKind(kindText)},
-		{key: "maxRepairs", check: wholeNumber(0)},
+// over returns the bounds of b and, where it has none, those of other.
+func (b *Budget) over(other *Budget) *Budget {
+	switch {
+	case b == nil:
+		return other
+	case other == nil:
+		return b
 	}
+	return &Budget{cmp.Or(b.MaxCostUSD, other.MaxCostUSD), cmp.Or(b.MaxTurns, other.MaxTurns), cmp.Or(b.TimeoutSec, other.TimeoutSec),
+		cmp.Or(b.IdleTimeoutSec, other.IdleTimeoutSec)}
 }
 
-func budgetShape() []member {
-	return []member{
-		{key: "maxSteps", check: wholeNumber(1)},
-		{key: "maxCostUsd", check: amount},
-		{key: "maxWallMs", check: wholeNumber(1)},
-	}
+func readToolErrors(r reader, v value, pointer string) value {
+	v, r.pkg.toolErrors = decodeShape[job.ToolErrors](r, v, pointer, []member{
+		{key: "maxRetries", required: true, read: checked(wholeNumber(0))},
+		{key: "retryOn", required: true, read: checked(isTexts)},
+	})
+	return v
 }
 
-func subagentShape() []member {
-	return []member{
-		{key: "name", required: true, check: nameText},
-		{key: "agent", check: nameText},
-		{key: "description", required: true, check: isKind(kindText)},
-		{key: "budget", check: isKind(kindMapping)},
-	}
-}
-
-// subagents checks a roster: a list of entries with names of their own.
-func (r reader) subagents(v value, pointer string) {
-	if v.kind != kindList {
-		r.add(CodeExtensionInvalid, pointer, v.mark, "write one entry per subagent, each after -", "must be a list, not "+v.kind.String())
-		return
-	}
-	var names []string
-	for i, item := range v.items {
-		at := pointer + "/" + strconv.Itoa(i)
-		r.shape(item, at, subagentShape)
-		if budget := item.get("budget"); budget != nil {
-			r.shape(*budget, at+"/budget", budgetShape)
-		}
-		if name := item.get("name"); name != nil {
-			if slices.Contains(names, name.text) {
-				r.add(CodeExtensionInvalid, at+"/name", name.mark, "", "subagent "+strconv.Quote(name.text)+" is listed twice")
+// readOutput reads x-output, whose schema is a mapping or the path of a file in schemas/.
+func readOutput(r reader, v value, pointer string) value {
+	file, before := "", len(*r.list)
+	v = r.shape(v, pointer, []member{
+		{key: "schema", required: true, read: func(r reader, v value, pointer string) value {
+			switch _, ok := filePath(v.text, folderSchemas, ".json"); {
+			case v.kind == kindText && ok:
+				file = v.text
+			case v.kind == kindText:
+				r.add(CodeSchemaUnknown, pointer, v.mark, "put the file into the folder schemas and write schema: schemas/<name>.json",
+					"must name a file of the package or be a JSON Schema")
+			case v.kind != kindMapping:
+				r.add(CodeExtensionInvalid, pointer, v.mark, "", "must be a JSON Schema or the path of one, not "+v.kind.String())
 			}
-			names = append(names, name.text)
-		}
+			return v
+		}},
+		{key: "name", read: checked(isText)},
+		{key: "maxRepairs", read: checked(wholeNumber(0))},
+	})
+	r.numbers(v, pointer)
+	if len(*r.list) > before {
+		return v
 	}
+	said := output{file: file}
+	if err := json.Unmarshal(v.appendJSON(nil), &said.OutputSchema); err != nil {
+		r.add(CodeExtensionInvalid, pointer, v.mark, "", err.Error())
+		return v
+	}
+	if file != "" {
+		said.Schema = nil // checkReferences puts in what the file holds
+	}
+	r.pkg.output = &said
+	return v
 }
 
-// shape checks that v is a mapping with these members and no others.
-func (r reader) shape(v value, pointer string, shape func() []member) {
+// readApprovals reads which tools need a decision: a mapping of rules by tool.
+func readApprovals(r reader, v value, pointer string) value {
+	before := len(*r.list)
 	if v.kind != kindMapping {
-		r.add(CodeExtensionInvalid, pointer, v.mark, "", "must be a mapping, not "+v.kind.String())
-		return
+		r.add(CodeExtensionInvalid, pointer, v.mark, "write one line for each tool, such as shell: always", "must be a mapping, not "+v.kind.String())
+		return v
 	}
-	var known []string
-	for _, m := range shape() {
-		known = append(known, m.key)
-		switch item := v.get(m.key); {
-		case item == nil && m.required:
-			r.add(CodeExtensionInvalid, pointer+"/"+m.key, v.mark, "", "the key "+m.key+" is missing")
-		case item != nil:
-			if wrong := m.check(*item); wrong != "" {
-				r.add(CodeExtensionInvalid, pointer+"/"+m.key, item.mark, "", wrong)
-			}
+	rule := checked(oneOf(job.ApproveNever, job.ApproveFirstUse, job.ApproveAlways))
+	rules := make(map[string]string)
+	for i, key := range v.keys {
+		at := pointer + "/" + v.token(i)
+		if !validTool(strings.ReplaceAll(key.text, ".", "_")) {
+			r.add(CodeToolInvalid, at, key.mark, "a tool name has letters, digits, _ and -, at most 128", "invalid tool name "+strconv.Quote(excerpt(key.text)))
 		}
+		rules[key.text] = rule(r, v.items[i], at).text
 	}
-	for _, key := range v.keys {
-		if !slices.Contains(known, key.text) {
-			hint := "known keys: " + strings.Join(known, ", ")
-			if near := problem.Closest(key.text, known); near != "" {
-				hint = "did you mean " + near + "?"
-			}
-			r.add(CodeKeyUnknown, pointer+"/"+escapePointer(key.text), key.mark, hint, "unknown key "+strconv.Quote(key.text))
-		}
+	if len(*r.list) == before {
+		r.pkg.approvals = rules
 	}
+	return v.sorted()
 }
 
-// numbers reports numbers that not every reader would read alike.
-func (r reader) numbers(v value, pointer string) {
-	if v.kind == kindNumber && !isJSONNumber(v.text) {
-		r.add(CodeExtensionInvalid, pointer, v.mark, "write the number in decimal, or in quotes if it is text",
-			"the number "+v.text+" is not written as in JSON")
+// sorted returns a mapping with its keys in order.
+func (v value) sorted() value {
+	order := make([]int, len(v.keys))
+	for i := range order {
+		order[i] = i
 	}
-	for i, item := range v.items {
-		token := strconv.Itoa(i)
-		if v.kind == kindMapping {
-			token = escapePointer(v.keys[i].text)
-		}
-		r.numbers(item, pointer+"/"+token)
+	slices.SortFunc(order, func(a, b int) int { return strings.Compare(v.keys[a].text, v.keys[b].text) })
+	sorted := v
+	sorted.keys, sorted.items = nil, nil
+	for _, i := range order {
+		sorted.keys, sorted.items = append(sorted.keys, v.keys[i]), append(sorted.items, v.items[i])
 	}
-}
-
-func isKind(want kind) func(value) string {
-	return func(v value) string {
-		if v.kind != want {
-			return "must be " + want.String() + ", not " + v.kind.String()
-		}
-		return ""
-	}
-}
-
-func oneOf(words ...string) func(value) string {
-	return func(v value) string {
-		if v.kind != kindText || !slices.Contains(words, v.text) {
-			return "must be one of " + strings.Join(words, ", ")
-		}
-		return ""
-	}
-}
-
-func wholeNumber(least int64) func(value) string {
-	return func(v value) string {
-		n, err := strconv.ParseInt(v.text, 10, 64)
-		if v.kind != kindNumber || err != nil || n < least {
-			return "must be a whole number from " + strconv.FormatInt(least, 10)
-		}
-		return ""
-	}
-}
-
-func amount(v value) string {
-	var n float64
-	if v.kind != kindNumber || json.Unmarshal([]byte(v.text), &n) != nil || n < 0 {
-		return "must be a number from 0"
-	}
-	return ""
-}
-
-func nameText(v value) string {
-	if v.kind != kindText || !validName(v.text) {
-		return "must be a name: " + nameRule
-	}
-	return ""
+	return sorted
 }

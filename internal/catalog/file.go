@@ -14,8 +14,8 @@ import (
 	"github.com/hozo-run/hozo/problem"
 )
 
-// ParseFile reads the package of the agent file at path: the file itself and skills/<name>/SKILL.md in the folder beside
-// it. It opens nothing else and reads regular files only, each up to its limit. Findings carry paths that begin with
+// ParseFile reads the package of the agent file at path: the file itself and, in the folders beside it,
+// skills/<name>/SKILL.md, subagents/<name>.md and schemas/<name>.json. It opens nothing else and reads regular files only, each up to its limit. Findings carry paths that begin with
 // path's directory. Entries whose name begins with a dot are no part of a package.
 func ParseFile(path string) (*Package, problem.List) {
 	dir, base := filepath.Split(path)
@@ -32,11 +32,11 @@ func ParseFile(path string) (*Package, problem.List) {
 	}
 	var pkg *Package
 	if files[base] != nil {
-		readSkills(filepath.Clean(dir), files, &list)
+		readFolders(filepath.Clean(dir), files, &list)
 		var found problem.List
 		pkg, found = ParsePackage(files)
 		list = append(list, found...)
-		pkg.path = dir + pkg.path
+		pkg.each(func(agent *Package) { agent.path = dir + filepath.FromSlash(agent.path) })
 	}
 	for i := range list {
 		list[i].Path = dir + filepath.FromSlash(list[i].Path)
@@ -97,29 +97,51 @@ func unreadable(path string, err error, list *problem.List) {
 	findings{path, list}.add(code, "", mark{}, hint, "the file cannot be read: "+err.Error())
 }
 
-// readSkills adds the files of dir/skills. Links that leave dir are not followed.
-func readSkills(dir string, files map[string][]byte, list *problem.List) {
+// readFolders adds the files of the folders in dir. Links that leave dir are not followed.
+func readFolders(dir string, files map[string][]byte, list *problem.List) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
-		unreadable("skills", err, list)
+		unreadable("", err, list)
 		return
 	}
 	defer func() { _ = root.Close() }() // nothing was written through it, so there is nothing to lose
-	folders, err := readDir(root, "skills")
-	if errors.Is(err, fs.ErrNotExist) {
-		return
-	}
-	if err != nil {
-		unreadable("skills", err, list)
-		return
-	}
-	for i, folder := range folders {
-		if i == MaxSkills {
-			findings{"skills", list}.add(CodeFileTooLarge, "", mark{}, "", fmt.Sprintf("the package has %d skills; at most %d are allowed", len(folders), MaxSkills))
-			return
+	for _, folder := range folders() {
+		entries, err := readDir(root, folder)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			continue
+		case err != nil:
+			unreadable(folder, linkOut(root, folder, err), list)
+			continue
+		case tooMany(folder, len(entries), list):
+			continue
 		}
-		readSkill(root, "skills/"+folder, files, list)
+		for _, entry := range entries {
+			if folder == folderSkills {
+				readSkill(root, folder+"/"+entry, files, list)
+			} else {
+				readFile(root, folder+"/"+entry, files, list)
+			}
+		}
 	}
+}
+
+// readFile adds a file of subagents or schemas.
+func readFile(root *os.Root, path string, files map[string][]byte, list *problem.List) {
+	limit := int64(MaxFrontmatter + MaxInstructions + 1024)
+	switch folder, ok := folderOf(path); {
+	case !ok:
+		findings{path, list}.add(CodeFileUnexpected, "", mark{}, layoutHint, "the file is no part of a package")
+		return
+	case folder == folderSchemas:
+		limit = MaxSchema
+	}
+	data, err := readRegular(func() (*os.File, error) { return root.OpenFile(path, openFlags, 0) }, limit)
+	if err != nil {
+		unreadable(path, linkOut(root, path, err), list)
+		return
+	}
+	files[path] = data
 }
 
 // readSkill adds skills/<name>/SKILL.md and reports every other entry of the folder.

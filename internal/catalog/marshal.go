@@ -9,7 +9,7 @@ import (
 )
 
 // Marshal returns the files of the package in canonical form, by slash-separated path: keys in a fixed order, line feeds
-// in the frontmatter, one way to write each value, bodies byte for byte. Equal packages have equal bytes, and parsing
+// in the frontmatter, one way to write each value, bodies and schemas byte for byte. Equal packages have equal bytes, and parsing
 // them gives the package back. Comments of the authored form are not kept.
 func (p *Package) Marshal() map[string][]byte {
 	files := map[string][]byte{p.Name + ".md": p.marshalAgent()}
@@ -17,7 +17,13 @@ func (p *Package) Marshal() map[string][]byte {
 		var w writer
 		w.entry("name", s.Name)
 		w.entry("description", s.Description)
-		files["skills/"+s.Name+"/"+SkillFile] = w.file(s.Content)
+		files[folderSkills+"/"+s.Name+"/"+SkillFile] = w.file(s.Content)
+	}
+	for _, s := range p.Subagents {
+		files[folderSubagents+"/"+s.Name+".md"] = s.marshalAgent()
+	}
+	for _, s := range p.Schemas {
+		files[schemaPath(s.Name)] = []byte(s.Content)
 	}
 	return files
 }
@@ -87,7 +93,8 @@ func (w *writer) metadata(p *Package) {
 	}
 }
 
-// value writes v after lead, which ends in a colon or a dash; what belongs to it is indented below.
+// value writes v after lead, which ends in a colon or a dash; what belongs to it is indented below. The first part of a
+// list's item stands beside its dash.
 func (w *writer) value(lead string, v value, indent string) {
 	deeper := indent + "  "
 	switch {
@@ -95,16 +102,23 @@ func (w *writer) value(lead string, v value, indent string) {
 		w.line(lead + " []")
 	case v.kind == kindMapping && len(v.items) == 0:
 		w.line(lead + " {}")
-	case v.kind == kindList:
-		w.line(lead)
-		for _, item := range v.items {
-			w.value(deeper+"-", item, deeper)
+	case v.kind == kindList || v.kind == kindMapping:
+		if strings.HasSuffix(lead, ":") {
+			w.line(lead)
+			lead = deeper
+		} else {
+			lead += " " // the dash stands where the indent would
 		}
-	case v.kind == kindMapping:
-		w.line(lead)
-		for i, key := range v.keys {
-			w.value(deeper+scalar(key.text)+":", v.items[i], deeper)
+		for i, item := range v.items {
+			if v.kind == kindList {
+				w.value(lead+"-", item, deeper)
+			} else {
+				w.value(lead+scalar(v.keys[i].text)+":", item, deeper)
+			}
+			lead = deeper
 		}
+	case v.kind == kindText && blockText(v.text):
+		w.block(lead, v.text, deeper)
 	case v.kind == kindText:
 		w.line(lead + " " + scalar(v.text))
 	case v.kind == kindNull:
@@ -113,6 +127,34 @@ func (w *writer) value(lead string, v value, indent string) {
 		w.line(lead + " " + strings.ToLower(v.text))
 	default:
 		w.line(lead + " " + v.text)
+	}
+}
+
+// blockText reports whether a text of several lines can be written line by line without a doubt about any character.
+func blockText(s string) bool {
+	if !strings.Contains(s, "\n") || strings.HasSuffix(s, "\n\n") {
+		return false
+	}
+	for line := range strings.SplitSeq(strings.TrimSuffix(s, "\n"), "\n") {
+		if strings.TrimRight(line, " ") != line || strings.ContainsFunc(line, func(r rune) bool { return !printable(r) }) {
+			return false
+		}
+	}
+	return s[0] != ' ' && s[0] != '\n'
+}
+
+// block writes a text line by line.
+func (w *writer) block(lead, text, indent string) {
+	mark := " |-"
+	if strings.HasSuffix(text, "\n") {
+		mark = " |"
+	}
+	w.line(lead + mark)
+	for line := range strings.SplitSeq(strings.TrimSuffix(text, "\n"), "\n") {
+		if line != "" {
+			line = indent + line
+		}
+		w.line(line)
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 func TestMarshalIsCanonical(t *testing.T) {
 	t.Parallel()
 	authored := "\ufeff---  \r\n" +
-		"x-subagents: [{description: 'd', name: b}]\r\n" +
+		"x-subagents: [{instructions: \"Look.\\n\\n  Tell.\", description: 'd', budget: {timeoutSec: 2.5, maxTurns: 3}, name: b}, {tools: [], description: d, name: a, instructions: \"x\\n\\ty\\n\", loop: {writer: {maxTokens: 300}, kind: working-memory}}]\r\n" +
 		"template: liquid\r\n" +
 		"metadata: {zone: 1.10, owner: 'a: b', audience: member, \"#\": yes}\r\n" +
 		"deny-command-patterns: ['^rm ', \"a\\tb\"]\r\n" +
@@ -50,9 +50,23 @@ template: liquid
 x-loop:
   kind: transcript
 x-subagents:
-  -
+  - name: b
     description: d
-    name: b
+    instructions: |-
+      Look.
+
+        Tell.
+    budget:
+      maxTurns: 3
+      timeoutSec: 2.5
+  - name: a
+    description: d
+    instructions: "x\n\ty\n"
+    tools: []
+    loop:
+      kind: working-memory
+      writer:
+        maxTokens: 300
 x-output:
   schema:
     type: object
@@ -90,10 +104,10 @@ func roundTrip(t *testing.T, pkg *Package) {
 		t.Fatal(diff)
 	}
 	options := cmp.Options{
-		cmp.AllowUnexported(Package{}, Extension{}, value{}),
+		cmp.AllowUnexported(Package{}, Extension{}, value{}, entry{}, output{}),
 		cmp.FilterPath(func(p cmp.Path) bool {
 			name := p.Last().String()
-			return name == ".marks" || name == ".mark" || name == ".path" || name == ".comment"
+			return name == ".marks" || name == ".mark" || name == ".path" || name == ".body" || name == ".comment"
 		}, cmp.Ignore()),
 	}
 	normal := func(p *Package) *Package {
@@ -176,8 +190,8 @@ func FuzzPackage(f *testing.F) {
 			t.Fatalf("the instructions %q are not the end of the file", pkg.Instructions)
 		}
 		roundTrip(t, pkg)
-		if d, _ := pkg.Definition(); d.Instructions != pkg.Instructions || d.ID != "inventory" {
-			t.Fatalf("definition = %+v", d)
+		if j, _ := pkg.Compile(); j.Agent.Instructions != pkg.Instructions || j.Agent.ID != "inventory" {
+			t.Fatalf("job = %+v", j)
 		}
 	})
 }

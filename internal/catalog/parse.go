@@ -13,7 +13,7 @@ import (
 )
 
 // ParsePackage parses the files of one package by their slash-separated paths: <name>.md and any number of
-// skills/<name>/SKILL.md. It returns every finding, in the order of file and line. With findings the package holds what
+// skills/<name>/SKILL.md, subagents/<name>.md and schemas/<name>.json. It returns every finding, in the order of file and line. With findings the package holds what
 // could be read, for an editor to show, and must not be used otherwise; it is nil only if there is no agent file.
 func ParsePackage(files map[string][]byte) (*Package, problem.List) {
 	var list problem.List
@@ -21,13 +21,14 @@ func ParsePackage(files map[string][]byte) (*Package, problem.List) {
 	main := mainFile(files, &list)
 	var pkg *Package
 	if main != "" {
-		pkg = parseAgent(main, files[main], &list)
+		pkg = &Package{path: main}
+		pkg.parse(files[main], &list)
 		for _, path := range slices.Sorted(maps.Keys(files)) {
-			if name, ok := skillPath(path); ok {
-				pkg.Skills = append(pkg.Skills, parseSkill(name, path, files[path], &list))
-			}
+			pkg.parseFile(path, files[path], &list)
 		}
 		pkg.checkSkills(&list)
+		pkg.checkReferences(&list)
+		pkg.checkJob(&list)
 	}
 	sortFindings(list, main)
 	return pkg, list
@@ -35,7 +36,7 @@ func ParsePackage(files map[string][]byte) (*Package, problem.List) {
 
 // checkPaths reports names that are unsafe to unpack, that do not belong to a package, and a package that is too large.
 func checkPaths(files map[string][]byte, list *problem.List) {
-	folded, total, skills := make(map[string]string), 0, 0
+	folded, total, counts := make(map[string]string), 0, make(map[string]int)
 	for _, path := range slices.Sorted(maps.Keys(files)) {
 		f := findings{path, list}
 		total += len(files[path])
@@ -47,20 +48,65 @@ func checkPaths(files map[string][]byte, list *problem.List) {
 			f.add(CodePathUnsafe, "", mark{}, "", "the name differs from "+strconv.Quote(twin)+" only in case")
 		}
 		folded[strings.ToLower(path)] = path
-		_, isSkill := skillPath(path)
-		if isSkill {
-			skills++
+		folder, inside := folderOf(path)
+		if inside {
+			counts[folder]++
 		}
-		if !isSkill && (strings.Contains(path, "/") || !strings.HasSuffix(path, ".md")) {
-			f.add(CodeFileUnexpected, "", mark{}, "a package holds <name>.md and skills/<name>/"+SkillFile, "the file is no part of a package")
+		if !inside && (strings.Contains(path, "/") || !strings.HasSuffix(path, ".md")) {
+			f.add(CodeFileUnexpected, "", mark{}, layoutHint, "the file is no part of a package")
 		}
 	}
-	if skills > MaxSkills {
-		findings{"skills", list}.add(CodeFileTooLarge, "", mark{}, "", fmt.Sprintf("the package has %d skills; at most %d are allowed", skills, MaxSkills))
+	for _, folder := range folders() {
+		tooMany(folder, counts[folder], list)
 	}
 	if total > MaxPackage {
 		findings{"", list}.add(CodeFileTooLarge, "", mark{}, "", fmt.Sprintf("the package has %d bytes; at most %d are allowed", total, MaxPackage))
 	}
+}
+
+const layoutHint = "a package holds <name>.md, skills/<name>/" + SkillFile + ", subagents/<name>.md and schemas/<name>.json"
+
+// The folders of a package.
+const (
+	folderSkills    = "skills"
+	folderSubagents = "subagents"
+	folderSchemas   = "schemas"
+)
+
+func folders() []string { return []string{folderSkills, folderSubagents, folderSchemas} }
+
+// IsFolder reports whether a directory of this name beside an agent's file belongs to its package.
+func IsFolder(name string) bool { return slices.Contains(folders(), name) }
+
+// tooMany reports a folder that has more entries than it may, and whether it does.
+func tooMany(folder string, n int, list *problem.List) bool {
+	most := map[string]int{folderSkills: MaxSkills, folderSubagents: MaxSubagentFiles, folderSchemas: MaxSchemas}[folder]
+	if n > most {
+		findings{folder, list}.add(CodeFileTooLarge, "", mark{}, "", fmt.Sprintf("the package has %d %s; at most %d are allowed", n, folder, most))
+	}
+	return n > most
+}
+
+// folderOf returns the folder to which a file of a package belongs, if it belongs to one.
+func folderOf(path string) (string, bool) {
+	if _, ok := skillPath(path); ok {
+		return folderSkills, true
+	}
+	if _, ok := filePath(path, folderSubagents, ".md"); ok {
+		return folderSubagents, true
+	}
+	_, ok := filePath(path, folderSchemas, ".json")
+	return folderSchemas, ok
+}
+
+// filePath returns the name of a path <folder>/<name><ending>.
+func filePath(path, folder, ending string) (string, bool) {
+	rest, ok := strings.CutPrefix(path, folder+"/")
+	if !ok {
+		return "", false
+	}
+	name, ok := strings.CutSuffix(rest, ending)
+	return name, ok && name != "" && !strings.Contains(name, "/")
 }
 
 // safePath reports whether path names a file inside its package on every system.
@@ -90,27 +136,41 @@ func mainFile(files map[string][]byte, list *problem.List) string {
 
 // skillPath returns the folder name of a path skills/<name>/SKILL.md.
 func skillPath(path string) (string, bool) {
-	rest, ok := strings.CutPrefix(path, "skills/")
-	if !ok {
-		return "", false
-	}
-	name, ok := strings.CutSuffix(rest, "/"+SkillFile)
-	return name, ok && name != "" && !strings.Contains(name, "/")
+	return filePath(path, folderSkills, "/"+SkillFile)
 }
 
-func parseAgent(path string, data []byte, list *problem.List) *Package {
-	pkg := &Package{Audience: AudienceRuntime, Metadata: map[string]string{}, path: path, marks: map[string]mark{}}
-	f := findings{path, list}
+// parse reads the file of an agent or of a subagent.
+func (p *Package) parse(data []byte, list *problem.List) {
+	p.Audience, p.Metadata, p.marks = AudienceRuntime, map[string]string{}, map[string]mark{}
+	f := findings{p.path, list}
 	doc, ok := split(data, f)
 	if !ok {
-		return pkg
+		return
 	}
-	pkg.Instructions = doc.body
-	doc.check(f, MaxInstructions, "agent's body (its instructions)")
+	p.Instructions, p.body = doc.body, mark{doc.bodyLine, 1}
+	what := "agent's body (its instructions)"
+	if p.subagent {
+		what = "subagent's body (its instructions)"
+	}
+	doc.check(f, MaxInstructions, what)
 	if front, ok := readFront(doc, f); ok {
-		reader{f, pkg}.read(front)
+		reader{f, p}.read(front)
 	}
-	return pkg
+}
+
+// parseFile reads one of the files in the folders of the package.
+func (p *Package) parseFile(path string, data []byte, list *problem.List) {
+	if name, ok := skillPath(path); ok {
+		p.Skills = append(p.Skills, parseSkill(name, path, data, list))
+	}
+	if _, ok := filePath(path, folderSubagents, ".md"); ok {
+		sub := &Package{path: path, subagent: true}
+		sub.parse(data, list)
+		p.Subagents = append(p.Subagents, sub)
+	}
+	if name, ok := filePath(path, folderSchemas, ".json"); ok {
+		p.Schemas = append(p.Schemas, parseSchema(name, path, data, list))
+	}
 }
 
 // parseSkill parses the file of a local skill, whose frontmatter has a name and a description.
@@ -133,7 +193,7 @@ func parseSkill(name, path string, data []byte, list *problem.List) Skill {
 		case "name":
 			f.skillName(v, name)
 		case "description":
-			skill.Description = f.description(v)
+			skill.Description = f.description(v, "/description")
 		default:
 			f.unknownKey(key, known, "")
 		}

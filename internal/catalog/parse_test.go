@@ -23,7 +23,7 @@ deny-command-patterns:
 metadata:
   audience: member
   owner: platform
-x-budget: {maxSteps: 20, maxCostUsd: 0.5}
+x-budget: {maxTurns: 20, maxCostUsd: 0.5}
 ---
 Look around.
 
@@ -70,8 +70,8 @@ func TestParsePackageReadsEveryKey(t *testing.T) {
 		Skills: []Skill{{Name: "counting", Description: "How to count.", Content: "Count twice.\n"}},
 	}
 	got := *pkg
-	got.path, got.marks, got.Extensions = "", nil, nil
-	if diff := cmp.Diff(want, got, cmp.AllowUnexported(Package{})); diff != "" {
+	got.path, got.marks, got.Extensions, got.body, got.budget = "", nil, nil, mark{}, nil
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(Package{}, mark{})); diff != "" {
 		t.Error(diff)
 	}
 	if len(pkg.Extensions) != 1 || pkg.Extensions[0].Key != "x-budget" {
@@ -211,10 +211,10 @@ func TestParsePackageFindings(t *testing.T) {
 		"x-loop of an unknown kind":     {minimal("x-loop: {kind: fast, speed: 2}\n"), []place{{CodeExtensionInvalid, "inventory.md", 4, 16}, {CodeKeyUnknown, "inventory.md", 4, 22}}},
 		"x-loop a scalar":               {minimal("x-loop: transcript\n"), []place{{CodeExtensionInvalid, "inventory.md", 4, 9}}},
 		"x-output without a schema":     {minimal("x-output: {maxRepairs: -1}\n"), []place{{CodeExtensionInvalid, "inventory.md", 4, 11}, {CodeExtensionInvalid, "inventory.md", 4, 24}}},
-		"x-budget with wrong values":    {minimal("x-budget: {maxSteps: 0, maxCostUsd: -1, maxWallMs: 1.5}\n"), []place{{CodeExtensionInvalid, "inventory.md", 4, 22}, {CodeExtensionInvalid, "inventory.md", 4, 37}, {CodeExtensionInvalid, "inventory.md", 4, 52}}},
+		"x-budget with wrong values":    {minimal("x-budget: {maxTurns: 0, maxCostUsd: -1, timeoutSec: 0}\n"), []place{{CodeExtensionInvalid, "inventory.md", 4, 22}, {CodeExtensionInvalid, "inventory.md", 4, 37}, {CodeExtensionInvalid, "inventory.md", 4, 53}}},
 		"x-subagents a mapping":         {minimal("x-subagents: {}\n"), []place{{CodeExtensionInvalid, "inventory.md", 4, 14}}},
-		"x-subagents with one twice":    {minimal("x-subagents:\n  - {name: a, description: d}\n  - {name: a, description: d}\n"), []place{{CodeExtensionInvalid, "inventory.md", 6, 12}}},
-		"x-subagents without a name":    {minimal("x-subagents:\n  - {description: d, budget: {maxSteps: x}}\n"), []place{{CodeExtensionInvalid, "inventory.md", 5, 5}, {CodeExtensionInvalid, "inventory.md", 5, 41}}},
+		"x-subagents with one twice":    {minimal("x-subagents:\n  - {name: a, description: d, instructions: i}\n  - {name: a, description: d, instructions: i}\n"), []place{{CodeExtensionInvalid, "inventory.md", 6, 12}}},
+		"x-subagents without a name":    {minimal("x-subagents:\n  - {description: d, instructions: i, budget: {maxTurns: x}}\n"), []place{{CodeExtensionInvalid, "inventory.md", 5, 5}, {CodeExtensionInvalid, "inventory.md", 5, 58}}},
 		"number no JSON reader reads":   {minimal("x-output: {schema: {minimum: 0x1F, maximum: .inf}}\n"), []place{{CodeExtensionInvalid, "inventory.md", 4, 30}, {CodeExtensionInvalid, "inventory.md", 4, 45}}},
 		"nested too deeply":             {minimal("x-output: {schema: " + strings.Repeat("[", 20) + strings.Repeat("]", 20) + "}\n"), nil},
 		"frontmatter too large":         {minimal("# " + strings.Repeat("x", MaxFrontmatter) + "\n"), []place{{CodeFileTooLarge, "inventory.md", 1, 1}}},
@@ -259,7 +259,8 @@ func TestFindingsHelp(t *testing.T) {
 		"look-around":        {"deny-command-patterns: [\"a(?!b)\"]\n", "RE2 has no look-around"},
 		"back-reference":     {"deny-command-patterns: ['(a)\\1']\n", "RE2 has no back-references"},
 		"version":            {"version: 1.10\n", "not 1.10"},
-		"nested key":         {"x-budget: {maxStep: 1}\n", "did you mean maxSteps?"},
+		"nested key":         {"x-budget: {maxTurn: 1}\n", "did you mean maxTurns?"},
+		"older key":          {"x-budget: {maxSteps: 1}\n", "the key is maxTurns"},
 		"tab":                {"metadata:\n\ta: b\n", "not tabs"},
 		"no value":           {"thinking:\n", "an empty value"},
 		"thinking in a list": {"thinking: [low]\n", "off, minimal, low"},
