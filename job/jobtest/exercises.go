@@ -263,7 +263,7 @@ func exerciseRefusal(t *testing.T, setup Setup) {
 		"unknown tool and meaning": {func(s *job.Spec) { s.Agent.Tools, s.Agent.Thinking = []string{"teleport"}, "huge" },
 			[]string{"/agent/thinking", "/agent/tools/0"}},
 		"directory that is missing": {func(s *job.Spec) { s.Workspace.OutDir += "-missing" }, []string{"/workspace/outDir"}},
-		"unsupported field":         {func(s *job.Spec) { s.Resume = &job.Resume{Attempt: 2, NextSeq: 1} }, []string{"/resume"}},
+		"resume without a journal":  {func(s *job.Spec) { s.Resume = &job.Resume{Attempt: 2, NextSeq: 1} }, []string{"/resume"}},
 		"unknown provider":          {func(s *job.Spec) { s.Model.Provider = "other" }, []string{"/model/provider"}},
 	}
 	for name, c := range cases {

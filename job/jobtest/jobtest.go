@@ -1,7 +1,7 @@
 // Package jobtest is the suite that every job.Runtime passes, whether it runs jobs in this process or in another one. It
-// states what callers may rely on: the shape of the event stream, how it relates to the outcome, what a refusal is, and
-// how a job ends when it is told to. The jobs of the suite are played by the scripted provider and have no tools, so a
-// runtime needs no more than that adapter and a file system to pass.
+// states what callers may rely on: the shape of the event stream, how it relates to the outcome, what a refusal is, how a
+// job ends when it is told to, and how it goes on from its journal. The jobs of the suite are played by the scripted
+// provider and have no tools, so a runtime needs no more than that adapter and a file system to pass.
 package jobtest
 
 import (
@@ -31,6 +31,7 @@ func Exercise(t *testing.T, setup Setup) {
 	t.Run("end", func(t *testing.T) { t.Parallel(); exerciseEnd(t, setup) })
 	t.Run("abort", func(t *testing.T) { t.Parallel(); exerciseAbort(t, setup) })
 	t.Run("handle", func(t *testing.T) { t.Parallel(); exerciseHandle(t, setup) })
+	t.Run("journal", func(t *testing.T) { t.Parallel(); exerciseJournal(t, setup) })
 	t.Run("refusal", func(t *testing.T) { t.Parallel(); exerciseRefusal(t, setup) })
 }
 
