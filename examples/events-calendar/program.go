@@ -160,7 +160,7 @@ func (s *settings) chooseModel(c *runner.Config) error {
 		return nil
 	}
 	c.Model = job.ModelRef{Provider: "endpoint", ID: s.model}
-	c.Provider = job.ProviderConfig{API: job.APIOpenAIChat, BaseURL: s.baseURL, APIKey: s.modelKey, TagHeaders: s.tagHeaders}
+	c.Provider = job.ProviderConfig{API: job.APIOpenAIChat, BaseURL: s.baseURL, APIKey: s.modelKey, TagHeaders: s.tagHeaders, TagPreset: s.gateway}
 	if s.contextWindow > 0 {
 		c.Provider.Models = map[string]job.ModelConfig{s.model: {ContextWindow: &s.contextWindow}}
 	}

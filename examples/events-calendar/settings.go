@@ -6,7 +6,10 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
+
+	"github.com/hozo-run/hozo/llm"
 
 	"github.com/hozo-run/hozo/examples/events-calendar/api"
 )
@@ -21,6 +24,7 @@ type settings struct {
 	model, baseURL, modelKey string
 	contextWindow            int64
 	tagHeaders               pairs
+	gateway                  string
 
 	search, searchAuthorization string
 	searchTools                 words
@@ -76,6 +80,7 @@ func parse(args []string, getenv func(string) string, stderr io.Writer) (*settin
 	flags.StringVar(&s.model, "model", demo, "`id` of the model at the endpoint; demo is the script")
 	flags.StringVar(&s.baseURL, "base-url", "https://api.openai.com/v1", "`address` of an endpoint that speaks OpenAI Chat Completions")
 	flags.Int64Var(&s.contextWindow, "context-window", 0, "size of the model's window in `tokens`, if hozo does not know the model")
+	flags.StringVar(&s.gateway, "gateway", "", "`name` of an AI gateway whose tags are sent with every model request: "+strings.Join(llm.TagPresets(), ", "))
 	flags.Var(&s.tagHeaders, "tag-header", "header `NAME=TEMPLATE` of every model request, over {jobId}, {agentId}, {agentVersion}, {purpose}; may be repeated")
 	flags.StringVar(&s.search, "search-url", "", "`address` of an MCP server with search tools; demo is the small web (the default with the model demo)")
 	flags.Var(&s.searchTools, "search-tools", "`names` of search tools that may run although the server does not say that they only read")
@@ -132,6 +137,9 @@ func (s *settings) check() error {
 	}
 	if s.model == "" {
 		wrong = append(wrong, errors.New("-model must not be empty"))
+	}
+	if s.gateway != "" && !slices.Contains(llm.TagPresets(), s.gateway) {
+		wrong = append(wrong, fmt.Errorf("-gateway: known are %s", strings.Join(llm.TagPresets(), ", ")))
 	}
 	if s.runs < 1 || s.waiting < 1 {
 		wrong = append(wrong, errors.New("-runs and -waiting must be at least 1"))

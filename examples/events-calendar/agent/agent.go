@@ -1,16 +1,18 @@
-// Package agent holds the agent itself, as data: one Markdown file for the agent and one for each of its subagents, in the
-// format of agent packages (docs/agent-package.md). Parse reads them strictly and reports every problem of every file at
+// Package agent holds the agent itself, as data: one Markdown file for the agent and one in subagents/ for each of its
+// subagents, in the format of agent packages (docs/agent-package.md). Parse reads them strictly and reports every problem of every file at
 // once. Nothing else in the program knows what the agent does; another agent is another folder of such files.
 package agent
 
 import (
 	"bytes"
+	"cmp"
 	"embed"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -25,7 +27,7 @@ import (
 
 // Files are the packages of the events calendar.
 //
-//go:embed events-calendar.md research.md plan.md
+//go:embed events-calendar.md subagents/*.md
 var Files embed.FS
 
 // Name is the agent's name.
@@ -48,18 +50,17 @@ type Agent struct {
 
 // Budget is what the x-budget key says.
 type Budget struct {
-	MaxSteps   int64   `yaml:"maxSteps"`
+	MaxTurns   int64   `yaml:"maxTurns"`
 	MaxCostUSD float64 `yaml:"maxCostUsd"`
-	MaxWallMS  int64   `yaml:"maxWallMs"`
+	TimeoutSec float64 `yaml:"timeoutSec"`
 }
 
 // Subagent is one entry of the roster.
 type Subagent struct {
-	// Name is the name of the tool that stands for it.
-	Name        string
-	Description string
-	Budget      Budget
-	Agent       *Agent
+	// Name is the name of the tool that stands for it, Description what the agent is told about it.
+	Name, Description string
+	Budget            Budget
+	Agent             *Agent
 }
 
 // front is the frontmatter of a file.
@@ -85,7 +86,7 @@ type front struct {
 	Budget Budget `yaml:"x-budget"`
 }
 
-// Parse reads the package name.md of files and, beside it, those of its subagents. The error is a *problem.Error with
+// Parse reads the package name.md of files and, in subagents/, those of its subagents. The error is a *problem.Error with
 // everything that is wrong.
 func Parse(files fs.FS, name string) (*Agent, error) {
 	r := reader{files: files}
@@ -137,27 +138,20 @@ func (r *reader) agent(name string, above []string) *Agent {
 	}
 	above = append(above, name)
 	for i, s := range f.Subagents {
-		pointer := "/x-subagents/" + strconv.Itoa(i)
-		if s.Name == "" || s.Description == "" || s.Agent == "" {
-			r.add(file, pointer, "a subagent needs name, description and agent")
-			continue
+		pointer := "/x-subagents/" + strconv.Itoa(i) + "/agent"
+		path := "subagents/" + s.Agent
+		switch {
+		case s.Agent == "":
+			r.add(file, pointer, "the subagent names no agent")
+		case slices.Contains(above, path):
+			r.add(file, pointer, "the agent %q calls itself: %s", s.Agent, strings.Join(append(above, path), " → "))
+		default:
+			if sub := r.agent(path, above); sub != nil {
+				a.Subagents = append(a.Subagents, Subagent{Name: cmp.Or(s.Name, s.Agent), Description: cmp.Or(s.Description, sub.Description), Budget: s.Budget, Agent: sub})
+			}
 		}
-		if containsString(above, s.Agent) {
-			r.add(file, pointer+"/agent", "the agent %q calls itself: %s", s.Agent, strings.Join(append(above, s.Agent), " → "))
-			continue
-		}
-		a.Subagents = append(a.Subagents, Subagent{Name: s.Name, Description: s.Description, Budget: s.Budget, Agent: r.agent(s.Agent, above)})
 	}
 	return a
-}
-
-func containsString(list []string, text string) bool {
-	for _, item := range list {
-		if item == text {
-			return true
-		}
-	}
-	return false
 }
 
 func (r *reader) check(file, name string, f front, body string) {
@@ -179,7 +173,7 @@ func (r *reader) check(file, name string, f front, body string) {
 	if k := f.Loop.Kind; k != "" && k != "transcript" && k != "working-memory" {
 		r.add(file, "/x-loop/kind", "%q is no loop: transcript or working-memory", k)
 	}
-	if f.Budget.MaxSteps < 0 || f.Budget.MaxCostUSD < 0 || f.Budget.MaxWallMS < 0 {
+	if f.Budget.MaxTurns < 0 || f.Budget.MaxCostUSD < 0 || f.Budget.TimeoutSec < 0 {
 		r.add(file, "/x-budget", "a budget must not be negative")
 	}
 }

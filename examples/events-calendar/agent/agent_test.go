@@ -34,7 +34,7 @@ func TestTheAgentIsWhatItsPackageSays(t *testing.T) {
 	if diff := cmp.Diff([]string{"events-calendar", "research"}, searching); diff != "" {
 		t.Errorf("agents with search tools (-want +got):\n%s", diff)
 	}
-	if a.Budget.MaxSteps == 0 || a.Budget.MaxCostUSD == 0 || a.Budget.MaxWallMS == 0 || len(a.Subagents) != 2 {
+	if a.Budget.MaxTurns == 0 || a.Budget.MaxCostUSD == 0 || a.Budget.TimeoutSec == 0 || len(a.Subagents) != 2 {
 		t.Errorf("the agent is %+v", a)
 	}
 }
@@ -57,18 +57,18 @@ func TestEveryProblemOfEveryFileIsReported(t *testing.T) {
 		files fstest.MapFS
 		want  []string
 	}{
-		"sound":             {fstest.MapFS{"main.md": roster("a"), "a.md": named("a")}, nil},
+		"sound":             {fstest.MapFS{"main.md": roster("a"), "subagents/a.md": named("a")}, nil},
 		"no file":           {fstest.MapFS{}, []string{"main.md "}},
 		"no frontmatter":    {fstest.MapFS{"main.md": text("Do it.")}, []string{"main.md "}},
 		"no end":            {fstest.MapFS{"main.md": text("---\nname: main\n")}, []string{"main.md "}},
 		"an unknown key":    {fstest.MapFS{"main.md": text("---\nnames: main\n---\nDo it.")}, []string{"main.md "}},
 		"another name":      {fstest.MapFS{"main.md": named("other")}, []string{"main.md /name"}},
 		"nothing in it":     {fstest.MapFS{"main.md": text("---\nversion: 0\n---\n\n")}, []string{"main.md /name", "main.md /version", "main.md /description", "main.md ", "main.md /tools"}},
-		"a missing helper":  {fstest.MapFS{"main.md": roster("a", "b"), "a.md": named("a")}, []string{"b.md "}},
-		"two bad helpers":   {fstest.MapFS{"main.md": roster("a", "b"), "a.md": named("x"), "b.md": named("y")}, []string{"a.md /name", "b.md /name"}},
-		"a circle":          {fstest.MapFS{"main.md": roster("main")}, []string{"main.md /x-subagents/0/agent"}},
+		"a missing helper":  {fstest.MapFS{"main.md": roster("a", "b"), "subagents/a.md": named("a")}, []string{"subagents/b.md "}},
+		"two bad helpers":   {fstest.MapFS{"main.md": roster("a", "b"), "subagents/a.md": named("x"), "subagents/b.md": named("y")}, []string{"subagents/a.md /name", "subagents/b.md /name"}},
+		"a circle":          {fstest.MapFS{"main.md": roster("main"), "subagents/main.md": roster("main")}, []string{"subagents/main.md /x-subagents/0/agent"}},
 		"an unknown loop":   {fstest.MapFS{"main.md": text("---\nname: main\nversion: 1\ndescription: d\ntools: []\nx-loop: {kind: spiral}\n---\nDo it.")}, []string{"main.md /x-loop/kind"}},
-		"a negative budget": {fstest.MapFS{"main.md": text("---\nname: main\nversion: 1\ndescription: d\ntools: []\nx-budget: {maxSteps: -1}\n---\nDo it.")}, []string{"main.md /x-budget"}},
+		"a negative budget": {fstest.MapFS{"main.md": text("---\nname: main\nversion: 1\ndescription: d\ntools: []\nx-budget: {maxTurns: -1}\n---\nDo it.")}, []string{"main.md /x-budget"}},
 		"a bad prompt":      {fstest.MapFS{"main.md": text("---\nname: main\nversion: 1\ndescription: d\ntools: []\nmetadata: {prompt: plan}\n---\nDo it.")}, []string{"main.md /metadata/prompt"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -114,10 +114,10 @@ func (r *Runner) document(record run.Run) (*job.Spec, error) {
 func (r *Runner) bound(spec *job.Spec) {
 	budget := r.config.Agent.Budget
 	spec.Limits.TimeoutSec = defaultTimeout.Seconds()
-	if budget.MaxWallMS > 0 {
-		spec.Limits.TimeoutSec = float64(budget.MaxWallMS) / 1000
+	if budget.TimeoutSec > 0 {
+		spec.Limits.TimeoutSec = budget.TimeoutSec
 	}
-	if n := budget.MaxSteps; n > 0 {
+	if n := budget.MaxTurns; n > 0 {
 		spec.Limits.MaxTurns = &n
 	}
 	switch cost := usd(budget.MaxCostUSD); {
@@ -207,10 +207,10 @@ func (r *Runner) roster(a *agent.Agent, texts map[string]string) []job.Subagent 
 	var roster []job.Subagent
 	for _, s := range a.Subagents {
 		limits := &job.SubagentLimits{}
-		if n := cmp.Or(s.Budget.MaxSteps, s.Agent.Budget.MaxSteps); n > 0 {
+		if n := cmp.Or(s.Budget.MaxTurns, s.Agent.Budget.MaxTurns); n > 0 {
 			limits.MaxTurns = &n
 		}
-		limits.TimeoutSec = float64(cmp.Or(s.Budget.MaxWallMS, s.Agent.Budget.MaxWallMS)) / 1000
+		limits.TimeoutSec = cmp.Or(s.Budget.TimeoutSec, s.Agent.Budget.TimeoutSec)
 		if dollars := cmp.Or(s.Budget.MaxCostUSD, s.Agent.Budget.MaxCostUSD); dollars > 0 && r.config.Priced {
 			cost := usd(dollars)
 			limits.MaxCostUSD = &cost
