@@ -20,8 +20,11 @@ func (p *Package) checkJob(list *problem.List) {
 			fmt.Sprintf("the rosters of the agent and of its subagents have more than %d entries together", MaxRoster))
 	}
 	spec := job.Spec{APIVersion: job.APIVersion, Task: "check", Model: job.ModelRef{Provider: job.APIOffline, ID: job.APIOffline},
-		Providers: map[string]job.ProviderConfig{job.APIOffline: {API: job.APIOffline}}, Limits: job.Limits{TimeoutSec: 1}}
+		Providers: map[string]job.ProviderConfig{job.APIOffline: {API: job.APIOffline}}}
 	j.Apply(&spec)
+	if spec.Limits.TimeoutSec == 0 {
+		spec.Limits.TimeoutSec = 1 // whoever runs the agent says how long
+	}
 	for _, model := range Writers(&spec) {
 		if model.Provider == "" {
 			model.Provider = job.APIOffline

@@ -174,8 +174,14 @@ func FuzzPackage(f *testing.F) {
 	f.Add([]byte(minimal("x-output: {schema: {a: [1, -2.5e3, null, {}, [], [[x]], 'y: z']}}\n")), []byte(skill))
 	f.Add([]byte(minimal("a: &a [x]\nb: *a\n<<: *a\n")), []byte("---\nname: &x counting\n"))
 	f.Add([]byte("---\nname: inventory\ndescription: Use when: a\n---\nb"), []byte(skill))
+	f.Add([]byte(minimal("x-subagents:\n- agent: counting\n  budget: {maxTurns: 2}\n- {name: b, description: d, instructions: \"a\\n b\", tools: [], loop: {kind: transcript}}\n")), []byte(skill))
+	f.Add([]byte(minimal("x-subagents: [{agent: counting}]\n")), []byte("---\nname: counting\ndescription: d\nx-subagents: [{agent: counting}]\n---\nb"))
+	f.Add([]byte(minimal("x-loop: {kind: working-memory, writer: {model: {id: m}}}\nx-approvals: {b: never, a: always}\nx-tool-errors: {retryOn: [tool-error], maxRetries: 1}\n")), []byte(skill))
 	f.Fuzz(func(t *testing.T, agent, local []byte) {
 		files := map[string][]byte{"inventory.md": agent, "skills/counting/SKILL.md": local}
+		if strings.Contains(string(agent), "agent: counting") {
+			files["subagents/counting.md"] = local
+		}
 		pkg, list := ParsePackage(files)
 		if pkg == nil {
 			t.Fatal("no package")
@@ -190,6 +196,9 @@ func FuzzPackage(f *testing.F) {
 			t.Fatalf("the instructions %q are not the end of the file", pkg.Instructions)
 		}
 		roundTrip(t, pkg)
+		if again, list := ParsePackage(pkg.Marshal()); list != nil || compiled(pkg) != compiled(again) {
+			t.Fatalf("the canonical form compiles into another job: %s", cmp.Diff(compiled(pkg), compiled(again)))
+		}
 		if j, _ := pkg.Compile(); j.Agent.Instructions != pkg.Instructions || j.Agent.ID != "inventory" {
 			t.Fatalf("job = %+v", j)
 		}

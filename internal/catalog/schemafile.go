@@ -25,16 +25,16 @@ func parseSchema(name, path string, data []byte, list *problem.List) Schema {
 		f.add(CodeTextInvalid, "", markAt(data, at), "a package file is UTF-8 text", what)
 		return Schema{Name: name}
 	}
-	var schema map[string]json.RawMessage
-	switch err := json.Unmarshal(data, &schema); {
+	var schema any
+	err := json.Unmarshal(data, &schema)
+	syntax, isSyntax := errors.AsType[*json.SyntaxError](err)
+	switch _, isObject := schema.(map[string]any); {
+	case isSyntax:
+		f.add(CodeSchemaInvalid, "", markAt(data, max(int(syntax.Offset)-1, 0)), "write one JSON object", "the file is no JSON: "+syntax.Error())
 	case err != nil:
-		at := 0
-		if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
-			at = max(int(syntax.Offset)-1, 0)
-		}
-		f.add(CodeSchemaInvalid, "", markAt(data, at), "write one JSON object", "the file is no JSON Schema: "+err.Error())
-	case schema == nil:
-		f.add(CodeSchemaInvalid, "", mark{1, 1}, "write one JSON object", "the file is no JSON Schema: it holds null")
+		f.add(CodeSchemaInvalid, "", mark{1, 1}, "write one JSON object", "the file is no JSON: "+err.Error())
+	case !isObject:
+		f.add(CodeSchemaInvalid, "", mark{1, 1}, "write one JSON object", "the file is no JSON Schema, which is an object")
 	}
 	return Schema{Name: name, Content: string(data)}
 }
@@ -59,7 +59,7 @@ func (p *Package) checkSchemas(list *problem.List) {
 			case at < 0:
 				findings{p.path, list}.add(CodeSchemaUnknown, "/"+keyOutput+"/schema", schema.mark, p.schemaHint(named), "there is no file "+schema.text)
 				p.output = nil
-			case p.output != nil && json.Valid([]byte(p.Schemas[at].Content)):
+			case p.output != nil && p.Schemas[at].sound():
 				p.output.Schema = json.RawMessage(p.Schemas[at].Content)
 			default:
 				p.output = nil // the file has a finding of its own
@@ -72,6 +72,12 @@ func (p *Package) checkSchemas(list *problem.List) {
 				"x-output does not name the file")
 		}
 	}
+}
+
+// sound reports whether the file holds an object.
+func (s *Schema) sound() bool {
+	var object map[string]json.RawMessage
+	return json.Unmarshal([]byte(s.Content), &object) == nil && object != nil
 }
 
 func schemaPath(name string) string { return folderSchemas + "/" + name + ".json" }

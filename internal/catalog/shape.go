@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"bytes"
 	"encoding/json"
 	"slices"
 	"strconv"
@@ -204,7 +205,11 @@ func (v value) appendJSON(b []byte) []byte {
 	return append(b, '}')
 }
 
+// appendText appends text as JSON and leaves the signs of HTML as they are, since models read it.
 func appendText(b []byte, text string) []byte {
-	quoted, _ := json.Marshal(text) // a string always has a JSON form
-	return append(b, quoted...)
+	var quoted bytes.Buffer
+	encoder := json.NewEncoder(&quoted)
+	encoder.SetEscapeHTML(false)
+	_ = encoder.Encode(text) // a string always has a JSON form
+	return append(b, bytes.TrimSuffix(quoted.Bytes(), []byte("\n"))...)
 }
