@@ -170,6 +170,9 @@ func TestTheNextProcessTakesUpARun(t *testing.T) {
 			if got.Status != "completed" || got.Attempt != 2 || got.Answer != "One fair." || got.Steps != 4 || len(got.Learned) != 1 {
 				t.Errorf("the run ended as %+v", got)
 			}
+			if len(got.Degraded) != 1 || got.Degraded[0].Code != "budget-unpriced" {
+				t.Errorf("a run of two attempts tells %+v", got.Degraded)
+			}
 			for i, event := range second.stream(r.RunID, "", nil) {
 				if event.id != fmt.Sprintf("%s:%d", r.RunID, i+1) {
 					t.Fatalf("event %d has the id %s", i, event.id)

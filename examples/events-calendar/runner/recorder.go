@@ -22,14 +22,17 @@ type recorder struct {
 	mu     sync.Mutex
 	broken error
 	steps  map[string]run.Step
+	// before are the numbers of the steps that earlier attempts have kept, by call.
+	before map[string]int64
 	// counted are the calls of the agent itself.
 	counted map[string]bool
 }
 
 // newRecorder returns the recorder of an attempt. before are the steps of the attempts before it.
 func newRecorder(runs *run.Store, id string, before []run.Step) *recorder {
-	r := &recorder{runs: runs, id: id, steps: map[string]run.Step{}, counted: map[string]bool{}}
+	r := &recorder{runs: runs, id: id, steps: map[string]run.Step{}, before: map[string]int64{}, counted: map[string]bool{}}
 	for _, s := range before {
+		r.before[s.CallID] = s.N
 		if s.ParentCallID == "" {
 			r.counted[s.CallID] = true
 		}
@@ -150,7 +153,13 @@ func (r *recorder) remembered(ctx context.Context, e *job.Event, d *job.MemoryUp
 
 // step changes the step of a call.
 func (r *recorder) step(ctx context.Context, callID string, change func(*run.Step)) error {
-	s := r.steps[callID]
+	s, known := r.steps[callID]
+	if n := r.before[callID]; !known && n > 0 {
+		var err error
+		if s, err = r.runs.Step(ctx, r.id, n); err != nil {
+			return err
+		}
+	}
 	s.CallID = callID
 	change(&s)
 	r.steps[callID] = s
