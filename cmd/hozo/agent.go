@@ -116,6 +116,7 @@ func checkAgent(file string, in catalog.Installation, rt *kernel.Runtime) checke
 	compiled, warnings := agent.Compile()
 	c.Warnings = append(c.Warnings, warnings...)
 	c.Problems = append(c.Problems, startProblems(compiled, rt)...)
+	sortProblems(c.Problems, file)
 	if len(c.Problems) == 0 {
 		c.Job = compiled
 	}
@@ -130,15 +131,20 @@ func parseAgent(file string, in catalog.Installation) (*catalog.Package, problem
 		return nil, problems
 	}
 	problems = append(problems, agent.Check(in)...)
-	slices.SortStableFunc(problems, func(a, b problem.Problem) int {
-		return cmp.Or(cmp.Compare(skillFile(a, file), skillFile(b, file)), cmp.Compare(a.Path, b.Path), cmp.Compare(a.Line, b.Line),
-			cmp.Compare(a.Column, b.Column))
-	})
+	sortProblems(problems, file)
 	return agent, problems
 }
 
-// skillFile is 1 for a finding in another file than the agent's, which come last.
-func skillFile(found problem.Problem, agent string) int {
+// sortProblems puts the findings in the agent's file first, then goes by path, line and column.
+func sortProblems(problems problem.List, file string) {
+	slices.SortStableFunc(problems, func(a, b problem.Problem) int {
+		return cmp.Or(cmp.Compare(otherFile(a, file), otherFile(b, file)), cmp.Compare(a.Path, b.Path), cmp.Compare(a.Line, b.Line),
+			cmp.Compare(a.Column, b.Column))
+	})
+}
+
+// otherFile is 1 for a finding in another file than the agent's, which come last.
+func otherFile(found problem.Problem, agent string) int {
 	if found.Path == agent {
 		return 0
 	}

@@ -51,8 +51,16 @@ func TestProgressTellsWhatHappened(t *testing.T) {
 		"a failed result": {&job.ToolResultData{CallID: "1.0", Tool: "read", Summary: "no such file"}, "read: no such file"},
 		"a retry": {&job.SpanData{Name: job.SpanRetry, Attributes: map[string]any{"class": "overloaded", "waitMs": 446, "try": 1}},
 			"the request failed (overloaded) and is made again after 446 ms"},
-		"another span": {&job.SpanData{Name: job.SpanTurn}, ""},
-		"a file":       {&job.OutputData{CallID: "1.0", Path: "a\x1b[2J.md", Bytes: 12345}, `wrote a\x1b[2J.md (12,345 bytes)`},
+		"another span":          {&job.SpanData{Name: job.SpanTurn}, ""},
+		"a step":                {&job.StepRecordedData{Step: 3, CallID: "3.0", Objective: "see\nall", Tool: "read", Status: "ok"}, `step 3, read: see\nall`},
+		"a step that failed":    {&job.StepRecordedData{Step: 4, CallID: "4.0", Tool: "finish", Status: "error"}, "step 4, finish (error)"},
+		"a step without a call": {&job.StepRecordedData{Step: 5, Status: "none"}, "step 5 (none)"},
+		"a document":            {&job.MemoryUpdatedData{Step: 3, Mode: "writer", Document: "## Objective\n"}, "working memory: rewritten, 13 bytes"},
+		"a folded step": {&job.MemoryUpdatedData{Step: 3, Mode: "fallback", Why: []string{"too-short: a", "lost: b"}, Document: "x"},
+			"working memory: the outcome was folded in without the writer: too-short: a; lost: b"},
+		"a shorter dialog": {&job.CompactionData{Turn: 3, Reason: "threshold", Kind: "summary", TokensBefore: 12345, TokensAfter: 678},
+			"the dialog was made shorter (threshold, summary): 12,345 tokens became 678"},
+		"a file": {&job.OutputData{CallID: "1.0", Path: "a\x1b[2J.md", Bytes: 12345}, `wrote a\x1b[2J.md (12,345 bytes)`},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -66,6 +74,81 @@ func TestProgressTellsWhatHappened(t *testing.T) {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})
+	}
+}
+
+func TestWorkInsideOfCallsIsIndentedBelowThem(t *testing.T) {
+	t.Parallel()
+	call := func(id, tool string) *job.ToolCallData {
+		return &job.ToolCallData{CallID: id, Turn: 1, Tool: tool, Input: json.RawMessage(`{"objective":"look"}`), Allowed: true}
+	}
+	result := func(id, tool string) *job.ToolResultData {
+		return &job.ToolResultData{CallID: id, Tool: tool, Success: true, Summary: "done"}
+	}
+	asked := &job.UsageData{Total: job.TotalUsage{Requests: 1, Compactions: 2}}
+	var log bytes.Buffer
+	s := (&program{stdout: &log, stderr: &log, getenv: func(string) string { return "" }}).newShow(&runFlags{})
+	for i, e := range []struct {
+		parent string
+		data   job.EventPayload
+	}{
+		{"", call("1.0", "outer")}, {"", call("1.1", "other")},
+		{"1.0", asked}, {"1.0", &job.MessageData{Turn: 7, Text: "I look.\nThen I ask."}},
+		{"1.0", call("1.0/1.0", "inner")}, {"1.0/1.0", asked}, {"1.0/1.0", call("1.0/1.0/1.0", "read")}, {"1.0/1.0", result("1.0/1.0/1.0", "read")},
+		{"1.0", result("1.0/1.0", "inner")},
+		{"1.1", asked}, {"1.1", &job.MessageData{Turn: 1, Text: "Well."}}, {"1.1", asked},
+		{"1.0", &job.Notice{Message: "again"}},
+		{"", result("1.1", "other")}, {"", result("1.0", "outer")},
+	} {
+		if err := s.event(job.NewEvent(int64(i+1), time.Unix(1, 0), "j", e.parent, e.data)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := `outer objective=look
+    I look.
+    Then I ask.
+  inner objective=look
+    read: done
+  inner: done
+other objective=look
+    Well.
+outer objective=look
+  note: again
+other: done
+outer: done
+`
+	if got := log.String(); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	if s.tally.turn != 1 {
+		t.Errorf("the job is in turn %d: turns of subagents are their own", s.tally.turn)
+	}
+	log.Reset()
+	s.tally.steps, s.tally.folded = 3, 1
+	s.finish(job.Outcome{Completed: &job.CompletedData{}, Usage: asked.Total}, "out")
+	for _, line := range []string{"  subagents: inner (1 call), other (1 call), outer (1 call)\n", "  working memory: 3 steps, 1 without the writer\n", "  compactions: 2\n"} {
+		if !strings.Contains(log.String(), line) {
+			t.Errorf("%q is not in\n%s", line, log.String())
+		}
+	}
+}
+
+func TestASuspendedJobIsToldWithWhatItWaitsFor(t *testing.T) {
+	t.Parallel()
+	outcome := job.Outcome{Suspended: &job.SuspendedData{Waits: []job.Wait{{CallID: "1.0", Tool: "write", WaitID: "w_1", Arguments: json.RawMessage(`{"path":"a"}`)}}}}
+	for _, quiet := range []bool{false, true} {
+		var log bytes.Buffer
+		s := (&program{stdout: &log, stderr: &log, getenv: func(string) string { return "" }}).newShow(&runFlags{quiet: quiet})
+		s.journal = "a.journal"
+		if err := s.event(job.NewEvent(1, time.Unix(1, 0), "j", "", outcome.Suspended)); err != nil {
+			t.Fatal(err)
+		}
+		s.finish(outcome, "out")
+		for _, want := range []string{suspension(1), "w_1", "write", "hozo resume a.journal"} {
+			if !strings.Contains(log.String(), want) {
+				t.Errorf("quiet %v: %q is not in\n%s", quiet, want, log.String())
+			}
+		}
 	}
 }
 
