@@ -15,6 +15,9 @@ var ErrExists = errors.New("already exists")
 // ErrInUse is the error of a row that others refer to, or that refers to one which does not exist.
 var ErrInUse = errors.New("in use")
 
+// ErrStale is the error of a change to a version of a row that is not the current one any more.
+var ErrStale = errors.New("has changed since it was read")
+
 // classify puts the errors that callers decide on into the words of this package, with the cause.
 func classify(err error) error {
 	switch {
