@@ -142,6 +142,17 @@ func TestExampleAgentsAreSound(t *testing.T) {
 	}
 }
 
+// The tools of this example are lent by its program, and so not among those that an agent can be checked against.
+func TestThePackageOfTheEventsCalendarIsOneOfOurs(t *testing.T) {
+	pkg, list := catalog.ParseFile("examples/events-calendar/agent/events-calendar.md")
+	if list == nil {
+		_, list = pkg.Compile()
+	}
+	for _, p := range list {
+		t.Error(p)
+	}
+}
+
 func TestLinksInDocumentsLeadSomewhere(t *testing.T) {
 	link := regexp.MustCompile(`\]\(([^)#:]+)(#[^)]*)?\)`)
 	for _, name := range mustLoad(t).files {

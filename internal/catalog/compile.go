@@ -43,7 +43,7 @@ func (p *Package) Compile() (*Job, problem.List) {
 	return c.job(), list
 }
 
-// unsupported reports what an agent of the package p asks for and this runtime cannot do.
+// unsupported reports what an agent of the package owner asks for and this runtime cannot do.
 func (p *Package) unsupported(owner *Package, list *problem.List) {
 	f := findings{p.path, list}
 	for i, name := range p.SharedSkills {
@@ -132,11 +132,12 @@ func (c *compiler) definition(p *Package, pointer string) job.Definition {
 		d.Skills = append(d.Skills, job.Skill{Name: s.Name, Content: s.Content})
 	}
 	c.origins[pointer] = origin{p.path, p.body}
+	fields := map[string]string{"name": "id", "version": "version", "tools": "tools", "thinking": "thinking",
+		"deny-command-patterns": "denyCommandPatterns"}
 	for place, at := range p.marks {
 		key, ok := strings.CutPrefix(place, p.at+"/")
 		key, rest, _ := strings.Cut(key, "/")
-		if name := map[string]string{"name": "id", "version": "version", "tools": "tools", "thinking": "thinking",
-			"deny-command-patterns": "denyCommandPatterns"}[key]; ok && name != "" {
+		if name := fields[key]; ok && name != "" {
 			c.origins[strings.TrimSuffix(pointer+"/"+name+"/"+rest, "/")] = origin{p.path, at}
 		}
 	}

@@ -280,6 +280,7 @@ func TestLocateNamesThePlaceInThePackage(t *testing.T) {
 		"/approvals/tools/read":        "inventory.md:11:21",
 		"/output/schema/type":          "inventory.md:12:27",
 		"/model/id":                    "",
+		"no pointer":                   "",
 		"":                             "",
 	} {
 		got := ""

@@ -17,10 +17,8 @@ func (c *compiler) traceEntry(pointer, path string, v value) {
 	c.origins[pointer] = origin{path, v.mark}
 	for i, key := range v.keys {
 		switch item := v.items[i]; key.text {
-		case "name", "description", "agent":
-			if key.text != "agent" {
-				c.trace(pointer+"/"+key.text, path, item)
-			}
+		case "name", "description":
+			c.trace(pointer+"/"+key.text, path, item)
 		case "loop":
 			c.trace(pointer+"/loop", path, item)
 		case "budget":
@@ -52,7 +50,7 @@ func (j *Job) Replaced(pointer string) {
 func (j *Job) Locate(list problem.List) problem.List {
 	placed := make(problem.List, len(list))
 	for i, found := range list {
-		for at := found.Pointer; at != ""; at = at[:strings.LastIndexByte(at, '/')] {
+		for at := found.Pointer; at != ""; at = at[:max(strings.LastIndexByte(at, '/'), 0)] {
 			if o, ok := j.origins[at]; ok {
 				if found.Path == "" {
 					found.Path, found.Line, found.Column = o.path, o.mark.line, o.mark.column
