@@ -57,7 +57,7 @@ done
 title "MCP inspector: run_agent"
 answer=$(inspect --method tools/call --tool-name run_agent --tool-arg input="Events in Porto Velo" wait=true)
 expect '"status": "completed"' "$answer"
-again=$(printf '%s\n' "$answer" | sed -n 's|.*"self": "/runs/\([^"]*\)".*|\1|p' | head -n 1)
+again=$(printf '%s\n' "$answer" | sed -n 's/.*"runId": "\([^"]*\)".*/\1/p' | head -n 1)
 echo "$again has ended"
 
 title "MCP inspector: get_run, get_artifact"

@@ -27,17 +27,18 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// endpoint is a model server that speaks Chat Completions. Steps are answered by their number; the writer of documents
-// never has a usable answer, so that every document is folded mechanically.
+// endpoint is a model server that speaks Chat Completions. A request is answered by what it contains, several things joined
+// by " + "; the writer of documents never has a usable answer, so that every document is folded mechanically.
 type endpoint struct {
 	*httptest.Server
 	// reached gets a value when a step is asked for that has to wait.
 	reached chan struct{}
 
-	mu    sync.Mutex
-	waits string // the step that gets no answer, as the request says it
-	asked []string
-	auth  map[string]bool
+	mu     sync.Mutex
+	waits  string // the step that gets no answer, as the request says it
+	asked  []string
+	bodies []string
+	auth   map[string]bool
 }
 
 func newEndpoint(t *testing.T, waits string, steps map[string]string) *endpoint {
@@ -50,6 +51,7 @@ func newEndpoint(t *testing.T, waits string, steps map[string]string) *endpoint 
 		}
 		e.mu.Lock()
 		e.asked = append(e.asked, r.URL.Path)
+		e.bodies = append(e.bodies, string(body))
 		e.auth[r.Header.Get("Authorization")+" "+r.Header.Get("X-Job")] = true
 		waits := e.waits
 		e.mu.Unlock()
@@ -60,7 +62,7 @@ func newEndpoint(t *testing.T, waits string, steps map[string]string) *endpoint 
 		}
 		answer := `{"role":"assistant","content":"no document"}`
 		for step, message := range steps {
-			if strings.Contains(string(body), step) {
+			if containsAll(string(body), strings.Split(step, " + ")) {
 				answer = message
 			}
 		}
@@ -74,6 +76,15 @@ func newEndpoint(t *testing.T, waits string, steps map[string]string) *endpoint 
 	}))
 	t.Cleanup(e.Close)
 	return e
+}
+
+func containsAll(text string, parts []string) bool {
+	for _, part := range parts {
+		if !strings.Contains(text, part) {
+			return false
+		}
+	}
+	return true
 }
 
 // goOn lets every step have its answer.

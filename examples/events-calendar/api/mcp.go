@@ -24,6 +24,32 @@ type (
 	}
 )
 
+// runOutput is a run as MCP clients see it: plain fields only, whose schema every client understands.
+type runOutput struct {
+	RunID   string  `json:"runId"`
+	Status  string  `json:"status" jsonschema:"queued, running, completed, stopped (by a limit), failed or aborted"`
+	Mode    string  `json:"mode"`
+	Answer  string  `json:"answer,omitempty" jsonschema:"what the agent said at the end"`
+	Failure string  `json:"failure,omitempty" jsonschema:"why the run was not completed"`
+	Missing string  `json:"missing,omitempty" jsonschema:"what the run had to do without, one a line"`
+	Steps   int64   `json:"steps"`
+	CostUSD float64 `json:"costUsd"`
+}
+
+func output(r run.Run) runOutput {
+	o := runOutput{RunID: r.ID, Status: string(r.Status), Mode: string(r.Mode), Answer: r.Answer, Steps: r.Steps, CostUSD: float64(r.Usage.CostMicroUSD) / 1e6}
+	if r.Failure != nil {
+		o.Failure = string(r.Failure.Reason) + ": " + r.Failure.Message
+	}
+	for i, d := range r.Degraded {
+		if i > 0 {
+			o.Missing += "\n"
+		}
+		o.Missing += d.Message
+	}
+	return o
+}
+
 // mcpHandler serves the agent as tools of an MCP server over streamable HTTP. It keeps no sessions: the API key comes with
 // each request.
 func (s *surface) mcpHandler() http.Handler {
@@ -53,17 +79,17 @@ func (s *surface) mcpHandler() http.Handler {
 	return http.NewCrossOriginProtection().Handler(handler)
 }
 
-func (s *surface) runAgent(ctx context.Context, _ *mcp.CallToolRequest, in runAgentInput) (*mcp.CallToolResult, runView, error) {
+func (s *surface) runAgent(ctx context.Context, _ *mcp.CallToolRequest, in runAgentInput) (*mcp.CallToolResult, runOutput, error) {
 	started, err := s.submit(ctx, runRequest{Input: in.Input, Mode: run.Mode(in.Mode)}, "")
 	if err == nil && in.Wait {
 		started, err = s.Runs.Wait(ctx, started.ID)
 	}
-	return nil, view(started), s.told(err)
+	return nil, output(started), s.told(err)
 }
 
-func (s *surface) getRun(ctx context.Context, _ *mcp.CallToolRequest, in runIDInput) (*mcp.CallToolResult, runView, error) {
+func (s *surface) getRun(ctx context.Context, _ *mcp.CallToolRequest, in runIDInput) (*mcp.CallToolResult, runOutput, error) {
 	found, err := s.Runs.Find(ctx, in.RunID)
-	return nil, view(found), s.told(err)
+	return nil, output(found), s.told(err)
 }
 
 func (s *surface) getArtifact(ctx context.Context, _ *mcp.CallToolRequest, in runIDInput) (*mcp.CallToolResult, any, error) {

@@ -44,7 +44,7 @@ func Change(ctx context.Context, db *sql.DB, f func(tx *sql.Tx) error) error {
 	if err != nil {
 		return err
 	}
-	defer tx.Rollback() //nolint:errcheck // after a commit there is nothing to roll back
+	defer func() { _ = tx.Rollback() }() // after a commit there is nothing to roll back
 	if err := f(tx); err != nil {
 		return err
 	}

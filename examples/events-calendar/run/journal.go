@@ -41,13 +41,6 @@ func (s *Store) Journal(ctx context.Context, id string) *Journal {
 	return &Journal{store: s, id: id, ctx: context.WithoutCancel(ctx)}
 }
 
-// HasFrames reports whether an earlier attempt of a run has recorded anything.
-func (s *Store) HasFrames(ctx context.Context, id string) (bool, error) {
-	var some bool
-	err := s.db.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM run_frames WHERE run_id = ?)`, id).Scan(&some)
-	return some, err
-}
-
 // LastSeq returns the number of the last event of a run, 0 if there is none.
 func (s *Store) LastSeq(ctx context.Context, id string) (int64, error) {
 	var seq sql.NullInt64

@@ -241,8 +241,11 @@ func (r *Runner) work() {
 func (r *Runner) take(id string) {
 	ctx := context.Background()
 	r.mu.Lock()
-	a := r.active[id]
+	a, stopped := r.active[id], r.stopped
 	r.mu.Unlock()
+	if stopped {
+		return // the next process takes it up
+	}
 	defer func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
