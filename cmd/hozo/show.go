@@ -55,7 +55,7 @@ type tally struct {
 	usage     job.TotalUsage
 	requests  int64
 	estimated bool
-	// subagents counts the calls of each subagent, asked are those calls.
+	// subagents counts the calls of each subagent, asked are those that have not ended.
 	subagents map[string]int
 	asked     map[string]bool
 	// steps and folded count those of working memories: all, and those whose outcome was folded in without the writer.
@@ -190,6 +190,7 @@ func (s *show) span(d *job.SpanData) string {
 func (s *show) result(d *job.ToolResultData) string {
 	c := s.calls[d.CallID]
 	delete(s.calls, d.CallID)
+	s.answered(d.CallID, visibleLine(d.Tool))
 	for i, id := range s.active {
 		if id == d.CallID {
 			s.active = append(s.active[:i], s.active[i+1:]...)

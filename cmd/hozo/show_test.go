@@ -56,8 +56,10 @@ func TestProgressTellsWhatHappened(t *testing.T) {
 		"a step that failed":    {&job.StepRecordedData{Step: 4, CallID: "4.0", Tool: "finish", Status: "error"}, "step 4, finish (error)"},
 		"a step without a call": {&job.StepRecordedData{Step: 5, Status: "none"}, "step 5 (none)"},
 		"a document":            {&job.MemoryUpdatedData{Step: 3, Mode: "writer", Document: "## Objective\n"}, "working memory: rewritten, 13 bytes"},
-		"a folded step": {&job.MemoryUpdatedData{Step: 3, Mode: "fallback", Why: []string{"too-short: a", "lost: b"}, Document: "x"},
-			"working memory: the outcome was folded in without the writer: too-short: a; lost: b"},
+		"a folded step": {&job.MemoryUpdatedData{Step: 3, Mode: "fallback", Why: []string{"it is too short", "it is too short"}, Document: "x"},
+			"working memory: the outcome was folded in without the writer: it is too short"},
+		"a step folded for many reasons": {&job.MemoryUpdatedData{Step: 3, Mode: "fallback", Why: []string{"a", "b", "a", "b", "c"}, Document: "x"},
+			"working memory: the outcome was folded in without the writer: a and 2 other faults"},
 		"a shorter dialog": {&job.CompactionData{Turn: 3, Reason: "threshold", Kind: "summary", TokensBefore: 12345, TokensAfter: 678},
 			"the dialog was made shorter (threshold, summary): 12,345 tokens became 678"},
 		"a file": {&job.OutputData{CallID: "1.0", Path: "a\x1b[2J.md", Bytes: 12345}, `wrote a\x1b[2J.md (12,345 bytes)`},
@@ -130,6 +132,32 @@ outer: done
 		if !strings.Contains(log.String(), line) {
 			t.Errorf("%q is not in\n%s", line, log.String())
 		}
+	}
+}
+
+func TestWorkThatGoesOnInsideACallNamesTheCall(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	s := (&program{stdout: &log, stderr: &log, getenv: func(string) string { return "" }}).newShow(&runFlags{})
+	for i, e := range []struct {
+		parent string
+		data   job.EventPayload
+	}{
+		{"", &job.ResumedData{Attempt: 2, Turn: 1}}, {"1.0", &job.UsageData{}}, {"1.0", &job.Notice{Message: "on"}},
+		{"", &job.ToolResultData{CallID: "1.0", Tool: "helper", Success: true, Summary: "finished"}},
+		{"", &job.ToolCallData{CallID: "2.0", Turn: 2, Tool: "judge", Input: json.RawMessage(`{}`), Allowed: true}}, {"2.0", &job.UsageData{}},
+	} {
+		if err := s.event(job.NewEvent(int64(i+1), time.Unix(1, 0), "j", e.parent, e.data)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := "resumed in turn 1, attempt 2\ncall 1.0\n  note: on\nhelper: finished\n"; log.String() != want {
+		t.Errorf("got %q, want %q", log.String(), want)
+	}
+	// The second call had not ended when the job was stopped.
+	s.finish(job.Outcome{Failed: &job.FailedData{Reason: job.ReasonAborted, Code: job.CodeAborted}}, "out")
+	if want := "  subagents: helper (1 call), judge (1 call)\n"; !strings.Contains(log.String(), want) {
+		t.Errorf("%q is not in\n%s", want, log.String())
 	}
 }
 

@@ -14,9 +14,11 @@ import (
 // printIn writes a line about what happened inside of a call, indented below the line that names the call.
 func (s *show) printIn(parent, line string) {
 	if parent != "" && !inside(s.within, parent) {
+		head := "call " + visibleLine(parent) // of an earlier attempt, which told what it is
 		if c, ok := s.calls[parent]; ok {
-			s.print(indented(outer(parent), s.style.bold(strings.TrimSpace(c.tool+" "+c.input))))
+			head = strings.TrimSpace(c.tool + " " + c.input)
 		}
+		s.print(indented(outer(parent), s.style.bold(head)))
 	}
 	s.within = parent
 	s.print(indented(parent, line))
@@ -38,12 +40,19 @@ func indented(parent, line string) string {
 	return indent + strings.ReplaceAll(line, "\n", "\n"+indent)
 }
 
-// asks counts the call of a subagent: a call inside of which a model is asked is one.
+// asks notes the call of a subagent: a call inside of which a model is asked is one. It is counted when it ends or when
+// the job does.
 func (s *show) asks(call string) {
-	t := &s.tally
-	if c, ok := s.calls[call]; ok && !t.asked[call] {
-		t.asked[call] = true
-		t.subagents[c.tool]++
+	if call != "" {
+		s.tally.asked[call] = true
+	}
+}
+
+// answered counts a call that has ended if it was one of a subagent.
+func (s *show) answered(call, tool string) {
+	if t := &s.tally; t.asked[call] {
+		delete(t.asked, call)
+		t.subagents[tool]++
 	}
 }
 
@@ -69,8 +78,17 @@ func (s *show) memory(d *job.MemoryUpdatedData) string {
 	}
 	s.tally.folded++
 	line := "working memory: the outcome was folded in without the writer"
-	if len(d.Why) > 0 {
-		line += ": " + visibleLine(strings.Join(d.Why, "; "))
+	var why []string // what was wrong with both tries is told once
+	for _, fault := range d.Why {
+		if !slices.Contains(why, fault) {
+			why = append(why, fault)
+		}
+	}
+	if len(why) > 0 {
+		line += ": " + visibleLine(why[0])
+	}
+	if len(why) > 1 {
+		line += fmt.Sprintf(" and %s", count(len(why)-1, "other fault"))
 	}
 	return s.style.dim(line)
 }
@@ -78,6 +96,11 @@ func (s *show) memory(d *job.MemoryUpdatedData) string {
 // summarizeWork tells of subagents, working memories and dialogs that were made shorter, where there were any.
 func (s *show) summarizeWork() {
 	t := &s.tally
+	for id := range t.asked {
+		if c, ok := s.calls[id]; ok {
+			s.answered(id, c.tool)
+		}
+	}
 	var calls []string
 	for _, name := range slices.Sorted(maps.Keys(t.subagents)) {
 		calls = append(calls, fmt.Sprintf("%s (%s)", name, count(t.subagents[name], "call")))
