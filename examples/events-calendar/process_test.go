@@ -231,3 +231,15 @@ func TestSettingsAreCheckedAllAtOnce(t *testing.T) {
 		t.Errorf("with a model: %+v (%v)", s, err)
 	}
 }
+
+func TestAModelThatCallsInItsTextIsUnderstood(t *testing.T) {
+	t.Parallel()
+	e := newEndpoint(t, "", map[string]string{
+		"This is step 1": `{"role":"assistant","content":"<tool_call>\n{\"name\": \"query_events\", \"arguments\": {\"objective\": \"look\"}}\n</tool_call>"}`,
+		"This is step 2": `{"role":"assistant","content":"<tool_call>\n{\"name\": \"finish\", \"arguments\": {\"answer\": \"Nothing.\", \"confidence\": 0.1}}\n</tool_call>"}`,
+	})
+	s := openSite(t, func(s *settings) { s.model, s.baseURL, s.textCalls = "m", e.URL+"/v1", "auto" })
+	if r := s.run("Events in Porto Velo", "auto"); r.Status != "completed" || r.Answer != "Nothing." || r.Steps != 2 {
+		t.Errorf("the run ended as %+v (%+v)", r, r.Failure)
+	}
+}

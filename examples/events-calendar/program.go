@@ -161,8 +161,15 @@ func (s *settings) chooseModel(c *runner.Config) error {
 	}
 	c.Model = job.ModelRef{Provider: "endpoint", ID: s.model}
 	c.Provider = job.ProviderConfig{API: job.APIOpenAIChat, BaseURL: s.baseURL, APIKey: s.modelKey, TagHeaders: s.tagHeaders, TagPreset: s.gateway}
+	var override job.ModelConfig
 	if s.contextWindow > 0 {
-		c.Provider.Models = map[string]job.ModelConfig{s.model: {ContextWindow: &s.contextWindow}}
+		override.ContextWindow = &s.contextWindow
+	}
+	if s.textCalls != "" {
+		override.Compat = &llm.Compat{TextToolCalls: s.textCalls}
+	}
+	if override.ContextWindow != nil || override.Compat != nil {
+		c.Provider.Models = map[string]job.ModelConfig{s.model: override}
 	}
 	known, ok := findModel(job.APIOpenAIChat, s.baseURL, s.model)
 	c.Priced = ok && known.Price != nil

@@ -24,7 +24,7 @@ type settings struct {
 	model, baseURL, modelKey string
 	contextWindow            int64
 	tagHeaders               pairs
-	gateway                  string
+	gateway, textCalls       string
 
 	search, searchAuthorization string
 	searchTools                 words
@@ -80,6 +80,7 @@ func parse(args []string, getenv func(string) string, stderr io.Writer) (*settin
 	flags.StringVar(&s.model, "model", demo, "`id` of the model at the endpoint; demo is the script")
 	flags.StringVar(&s.baseURL, "base-url", "https://api.openai.com/v1", "`address` of an endpoint that speaks OpenAI Chat Completions")
 	flags.Int64Var(&s.contextWindow, "context-window", 0, "size of the model's window in `tokens`, if hozo does not know the model")
+	flags.StringVar(&s.textCalls, "text-tool-calls", "", "`form` in which the model writes tool calls into its text: auto, or one of docs/text-tool-calls.md")
 	flags.StringVar(&s.gateway, "gateway", "", "`name` of an AI gateway whose tags are sent with every model request: "+strings.Join(llm.TagPresets(), ", "))
 	flags.Var(&s.tagHeaders, "tag-header", "header `NAME=TEMPLATE` of every model request, over {jobId}, {agentId}, {agentVersion}, {purpose}; may be repeated")
 	flags.StringVar(&s.search, "search-url", "", "`address` of an MCP server with search tools; demo is the small web (the default with the model demo)")
