@@ -36,6 +36,11 @@ test-needs:
 			echo "installing strace for the test that watches opened files"; \
 			{ apt-get update && apt-get install -y --no-install-recommends strace; } >/dev/null 2>&1 || echo "strace could not be installed: that test is skipped"; \
 		else echo "no strace: the test that watches opened files is skipped"; fi; fi
+	@if [ -z "$$HOZO_TEST_POSTGRES" ] && ! command -v initdb >/dev/null 2>&1 && ! ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1; then \
+		if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then \
+			echo "installing postgresql for the tests of the database"; \
+			{ apt-get update && apt-get install -y --no-install-recommends postgresql; } >/dev/null 2>&1 || echo "postgresql could not be installed: the tests on it are missing"; \
+		else echo "no PostgreSQL: install it, or name a server in HOZO_TEST_POSTGRES"; fi; fi
 	@if command -v npm >/dev/null 2>&1; then \
 		tool/mcptool/conformance/fetch.sh || echo "the reference server of MCP could not be fetched: its tests are skipped"; \
 	else echo "no npm: the tests against the reference server of MCP are skipped"; fi

@@ -28,14 +28,20 @@ type counter struct {
 	passed, failed int
 	output         map[string]*strings.Builder
 	suites         map[string]int
-	skips          []string
+	// stores counts the tests that passed on each database.
+	stores map[string]int
+	skips  []string
 }
+
+// databases are the names of the subtests that internal/store/storetest makes: what is tested on one of them is tested on
+// all.
+var databases = []string{"sqlite", "postgres"}
 
 func main() {
 	suites := flag.String("suites", "", "comma-separated suites that must have a test")
 	counts := flag.String("counts", os.Getenv("HOZO_TEST_COUNTS"), "file to which the counts are appended as \"passed failed\"")
 	flag.Parse()
-	c := &counter{output: map[string]*strings.Builder{}, suites: map[string]int{}}
+	c := &counter{output: map[string]*strings.Builder{}, suites: map[string]int{}, stores: map[string]int{}}
 	for _, name := range strings.FieldsFunc(*suites, func(r rune) bool { return r == ',' }) {
 		c.suites[name] = 0
 	}
@@ -115,6 +121,11 @@ func (c *counter) end(e event, key string) {
 		c.skips = append(c.skips, e.Package+" "+e.Test+": "+reason(text))
 	default:
 		c.passed++
+		for _, part := range strings.Split(e.Test, "/") {
+			if slices.Contains(databases, part) {
+				c.stores[part]++
+			}
+		}
 		for name := range c.suites {
 			if strings.HasPrefix(e.Test, "TestSmoke"+name) && !strings.Contains(e.Test, "/") {
 				c.suites[name]++
@@ -159,7 +170,22 @@ func (c *counter) report() {
 			c.failed++
 		}
 	}
+	c.reportStores()
 	fmt.Printf("%d passed, %d failed\n", c.passed, c.failed)
+}
+
+// reportStores says how many tests passed on each database, which must be as many on each.
+func (c *counter) reportStores() {
+	if len(c.stores) == 0 {
+		return
+	}
+	for _, name := range databases {
+		fmt.Printf("tests on %s: %d\n", name, c.stores[name])
+	}
+	if c.stores[databases[0]] != c.stores[databases[1]] && c.failed == 0 {
+		fmt.Println("the databases are not tested alike; is one of them missing on this machine?")
+		c.failed++
+	}
 }
 
 func (c *counter) save(path string) {
