@@ -34,11 +34,6 @@ func (d *decisionFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&d.all, "all", "", "decide about all other waits: `VERDICT` is approve, reject or withdraw")
 }
 
-// any reports whether anything is decided.
-func (d *decisionFlags) any() bool {
-	return d.all != "" || len(d.approve)+len(d.edited)+len(d.reject)+len(d.withdraw) > 0
-}
-
 // decide returns the decisions of the flags about waits, in their order.
 func (d *decisionFlags) decide(waits []job.Wait) ([]job.Decision, error) {
 	decided := map[string]*job.Decision{}
