@@ -32,7 +32,9 @@ type shortening struct {
 	notBefore int64
 	// recovered says that the dialog was made shorter after an overflow and no good response has come since.
 	recovered bool
-	files     touched
+	// requests counts the requests for summaries in turn.
+	turn, requests int64
+	files          touched
 }
 
 // touched are the files that the calls of a thread have read and written. Scripts read from several goroutines.
@@ -75,7 +77,7 @@ func (t *thread) keepShort(parent *span) *stop {
 	if !settings.Due(t.gauge.prompt) || t.gauge.prompt < t.short.notBefore {
 		return nil
 	}
-	failure, stopped := t.compact(settings, t.gauge.prompt, compaction.ReasonThreshold, parent)
+	stopped, failure := t.compact(settings, t.gauge.prompt, compaction.ReasonThreshold, parent)
 	if failure == nil || stopped != nil {
 		return stopped
 	}
@@ -95,7 +97,7 @@ func (t *thread) recover(overflowed *stop, parent *span) *stop {
 			t.short.window = settings.Window
 		}
 	}
-	failure, stopped := t.compact(settings, prompt, reason, parent)
+	stopped, failure := t.compact(settings, prompt, reason, parent)
 	if failure == nil || stopped != nil {
 		return stopped
 	}
@@ -113,7 +115,7 @@ func (t *thread) window() int64 {
 
 // compact puts a shorter dialog in the place of the thread's and reports it. The failure says why the dialog stays as it
 // is; a stop is for what ends the job or the attempt.
-func (t *thread) compact(settings compaction.Settings, prompt int64, reason compaction.Reason, parent *span) (failure error, stopped *stop) {
+func (t *thread) compact(settings compaction.Settings, prompt int64, reason compaction.Reason, parent *span) (stopped *stop, failure error) {
 	sp := t.run.startSpan(parent, job.SpanCompaction, map[string]any{"turn": t.turn, "reason": string(reason), "tokensBefore": prompt})
 	data := job.CompactionData{Turn: t.turn, Reason: string(reason), TokensBefore: prompt}
 	defer func() {
@@ -126,24 +128,24 @@ func (t *thread) compact(settings compaction.Settings, prompt int64, reason comp
 		Offered: t.agent.tools.Names(), Read: read, Changed: changed,
 	})
 	start := time.Now()
-	result, kind, failure, stopped := t.shorten(plan, sp)
+	result, kind, stopped, failure := t.shorten(plan, sp)
 	if stopped == nil && t.run.record.upcoming() == job.FrameCompaction {
-		return nil, t.recallCompaction(&data)
+		return t.recallCompaction(&data), nil
 	}
 	if failure != nil || stopped != nil {
 		data.TokensAfter = prompt
-		return failure, stopped
+		return stopped, failure
 	}
 	data.Kind, data.TokensAfter, data.DurationMS = kind, result.After, milliseconds(time.Since(start))
 	data.Messages = int64(result.Summarised)
 	if kind == kindPrune {
 		data.Messages = int64(result.Pruned + result.Shortened)
 	}
-	return nil, t.recordCompaction(&data, result.Dialog)
+	return t.recordCompaction(&data, result.Dialog), nil
 }
 
 // shorten computes the shorter dialog, with requests for a summary if it takes one.
-func (t *thread) shorten(plan *compaction.Plan, parent *span) (result compaction.Result, kind string, failure error, stopped *stop) {
+func (t *thread) shorten(plan *compaction.Plan, parent *span) (result compaction.Result, kind string, stopped *stop, failure error) {
 	result, enough := plan.Prune()
 	if enough {
 		return result, kindPrune, nil, nil
@@ -152,32 +154,32 @@ func (t *thread) shorten(plan *compaction.Plan, parent *span) (result compaction
 	summary := ""
 	if s := plan.Summarise(); s != nil {
 		kind = kindSummary
-		if failure, stopped = t.summarise(s, parent); failure != nil || stopped != nil {
-			return compaction.Result{}, kind, failure, stopped
+		if stopped, failure = t.summarise(s, parent); failure != nil || stopped != nil {
+			return compaction.Result{}, kind, stopped, failure
 		}
 		summary = s.Summary()
 	}
 	result, failure = plan.Finish(summary)
-	return result, kind, failure, nil
+	return result, kind, nil, failure
 }
 
 // summarise asks for a summary, part by part. A part whose answer is no summary is asked for once more, and one whose
 // request is too long becomes smaller.
-func (t *thread) summarise(s *compaction.Summariser, parent *span) (failure error, stopped *stop) {
+func (t *thread) summarise(s *compaction.Summariser, parent *span) (stopped *stop, failure error) {
 	unusable := 0
-	for requests := 1; !s.Done(); requests++ {
-		response, stopped := t.askSummary(s.Request(), requests, parent)
+	for !s.Done() {
+		response, stopped := t.askSummary(s.Request(), parent)
 		switch {
 		case stopped == nil:
 			if failure = s.Take(response); failure == nil {
 				unusable = 0
 			} else if unusable++; unusable == maxSummaryTries {
-				return failure, nil
+				return nil, failure
 			}
 		case stopped.ends():
-			return nil, stopped
+			return stopped, nil
 		case stopped.reason != job.ReasonContextOverflow || !s.Narrow():
-			return fmt.Errorf("the summary failed: %w", stopped), nil
+			return nil, fmt.Errorf("the summary failed: %w", stopped)
 		}
 	}
 	return nil, nil
@@ -190,7 +192,7 @@ func (s *stop) ends() bool {
 }
 
 // askSummary makes one request of a summary, in a dialog of its own.
-func (t *thread) askSummary(request compaction.Request, n int, parent *span) (llm.Response, *stop) {
+func (t *thread) askSummary(request compaction.Request, parent *span) (llm.Response, *stop) {
 	dialog, err := t.agent.provider.Converse(llm.Opening{Model: t.opening.Model, System: request.System, Thinking: t.opening.Thinking,
 		Temperature: t.opening.Temperature, Tags: t.opening.Tags})
 	if err == nil {
@@ -199,7 +201,12 @@ func (t *thread) askSummary(request compaction.Request, n int, parent *span) (ll
 	if err != nil {
 		return llm.Response{}, stopf(job.ReasonError, job.CodeInternal, "the request cannot be made: %v", err)
 	}
-	return t.respond(&exchange{dialog: dialog, model: &t.opening.Model, purpose: llm.PurposeCompaction, label: fmt.Sprintf("%d.c%d", t.turn, n),
+	if t.short.turn != t.turn {
+		t.short.turn, t.short.requests = t.turn, 0
+	}
+	t.short.requests++
+	return t.respond(&exchange{dialog: dialog, model: &t.opening.Model, purpose: llm.PurposeCompaction,
+		label:     fmt.Sprintf("%d.c%d", t.turn, t.short.requests),
 		gauge:     &gauge{window: t.window(), prompt: llm.EstimateTokens(request.Bytes())},
 		maxOutput: t.opening.Model.MaxOutputTokens, silent: true}, parent)
 }

@@ -93,7 +93,7 @@ func checkStream(t *testing.T, events []*job.Event, outcome job.Outcome) {
 	if len(events) == 0 || events[0].Type != job.EventStarted {
 		t.Fatalf("the first event is not %s: %d events", job.EventStarted, len(events))
 	}
-	open := map[string]bool{}
+	open, requests := map[string]bool{}, map[string]bool{}
 	for i, e := range events {
 		if e.Seq != int64(i+1) {
 			t.Errorf("event %d has seq %d", i+1, e.Seq)
@@ -102,6 +102,11 @@ func checkStream(t *testing.T, events []*job.Event, outcome job.Outcome) {
 			t.Errorf("event %d of %d is %s", i+1, len(events), e.Type)
 		}
 		switch d := e.Data.(type) {
+		case *job.UsageData:
+			if requests[d.Call.ID] {
+				t.Errorf("two requests are called %s", d.Call.ID)
+			}
+			requests[d.Call.ID] = true
 		case *job.ToolCallData:
 			if open[d.CallID] {
 				t.Errorf("call %s was announced twice", d.CallID)
