@@ -242,7 +242,7 @@ type CompactionData struct {
 	Kind         string `json:"kind"`
 	TokensBefore int64  `json:"tokensBefore"`
 	TokensAfter  int64  `json:"tokensAfter"`
-	// Messages counts the messages that were replaced.
+	// Messages counts the messages that a summary replaced, or the tool results that lost their text or a part of it.
 	Messages   int64   `json:"messages"`
 	DurationMS float64 `json:"durationMs"`
 }
