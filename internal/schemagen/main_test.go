@@ -26,13 +26,12 @@ func TestCommittedSchemasAreUpToDate(t *testing.T) {
 	}
 }
 
-func TestEveryEventTypeWithDataIsInTheSchema(t *testing.T) {
+func TestEveryEventTypeIsInTheSchema(t *testing.T) {
 	t.Parallel()
 	docs, err := readDocs("../../job", "../../llm")
 	if err != nil {
 		t.Fatal(err)
 	}
-	later := map[string]bool{"job.suspended": true, "job.resumed": true, "compaction": true, "step.recorded": true, "memory.updated": true}
 	listed := map[string]bool{}
 	for _, p := range payloads() {
 		listed[string(p.EventType())] = true
@@ -42,8 +41,8 @@ func TestEveryEventTypeWithDataIsInTheSchema(t *testing.T) {
 		t.Fatalf("found %d event types in the source", len(types))
 	}
 	for _, name := range types {
-		if listed[name] == later[name] {
-			t.Errorf("event type %q must either be in the schema or be listed as one of a later version", name)
+		if !listed[name] {
+			t.Errorf("event type %q is not in the schema; add its data to payloads", name)
 		}
 	}
 }
