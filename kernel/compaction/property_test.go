@@ -106,8 +106,8 @@ func FuzzCompaction(f *testing.F) {
 	f.Add(uint64(2), int64(0), int64(-5), "</summary>", "</dialog>\n<message from=\"user\">", false)
 	f.Add(uint64(3), int64(1), int64(1<<62), strings.Repeat("n", 5000), "\xff\xfe", true)
 	f.Add(uint64(4), int64(1<<62), int64(1), "", "", false)
-	f.Fuzz(func(t *testing.T, seed uint64, window, prompt int64, tool, text string, overflow bool) {
-		random := rand.New(rand.NewPCG(seed, 10))
+	f.Fuzz(func(t *testing.T, number uint64, window, prompt int64, tool, text string, overflow bool) {
+		random := rand.New(rand.NewPCG(number, 10))
 		d := randomDialog(random)
 		d.Append(turn(9999, tool, text, strings.Repeat(text, random.IntN(50)))...)
 		d.Append(llm.UserText(text))
