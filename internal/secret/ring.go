@@ -61,13 +61,9 @@ func Load(path string) (*Ring, error) {
 // environment variable or a secret store provides. Errors do not quote the text.
 func Parse(text string) (*Ring, error) {
 	r := &Ring{}
-	for line := range strings.FieldsFuncSeq(text, func(c rune) bool { return c == '\n' || c == ',' }) {
-		line = strings.TrimSpace(line)
-		if line == "" || strings.HasPrefix(line, "#") {
-			continue
-		}
+	for _, entry := range entries(text) {
 		n := len(r.keys) + 1
-		id, encoded, found := strings.Cut(line, ":")
+		id, encoded, found := strings.Cut(entry, ":")
 		if !found || !validID(id) {
 			return nil, fmt.Errorf("key %d of the key ring does not begin with an id of letters, digits and hyphens, and a colon", n)
 		}
@@ -84,6 +80,22 @@ func Parse(text string) (*Ring, error) {
 		return nil, errors.New(`the key ring is empty; it needs a line "<id>:<base64 of 32 bytes>"`)
 	}
 	return r, nil
+}
+
+// entries returns what stands in lines and between commas, without comments.
+func entries(text string) []string {
+	var all []string
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(strings.TrimSpace(line), "#") {
+			continue
+		}
+		for entry := range strings.SplitSeq(line, ",") {
+			if entry = strings.TrimSpace(entry); entry != "" {
+				all = append(all, entry)
+			}
+		}
+	}
+	return all
 }
 
 func validID(id string) bool {
