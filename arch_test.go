@@ -170,6 +170,8 @@ func arrows() []arrow {
 		{"internal/secret", nil},
 		{"internal/access", []string{"internal/secret", "internal/store", "problem"}},
 		{"internal/account", []string{"internal/secret", "internal/store", "job", "llm", "problem", "provider/modeltable", "tool/mcptool"}},
+		{"internal/run", []string{"internal/store", "job"}},
+		{"internal/orchestrator", []string{"internal/run", "internal/store", "job", "journal", "problem"}},
 		{"internal/store", nil},
 		{"internal/store/storetest", []string{"internal/store"}},
 		{"internal/schemagen", kernelRing},
