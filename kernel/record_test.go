@@ -203,11 +203,9 @@ func cutAnywhere(t *testing.T, archive *txtar.Archive) {
 	replayed(t, whole.frames)
 	for cut := range len(whole.frames) + 1 {
 		frames := whole.frames[:cut:cut]
-		at := map[string]string{}
+		at := filesOf(specFrom(t, archive).Workspace.OutDir)
 		if cut > 0 {
 			at = whole.states[cut-1]
-		} else {
-			at = filesOf(specFrom(t, archive).Workspace.OutDir)
 		}
 		spec := resumed(t, archive, 2, frames, at)
 		journal := &memoryJournal{earlier: frames}

@@ -180,14 +180,6 @@ func (r *run) start() *stop {
 	return r.recordSpec()
 }
 
-// ended returns the stop of a job that was aborted or ran out of time, nil for one that may go on.
-func (r *run) ended() *stop {
-	if r.ctx.Err() == nil {
-		return nil
-	}
-	return causeOf(r.ctx)
-}
-
 // causeOf returns the stop that ended ctx.
 func causeOf(ctx context.Context) *stop {
 	if s, ok := context.Cause(ctx).(*stop); ok {
