@@ -52,6 +52,12 @@ func TreeOf(frames iter.Seq2[[]byte, error]) (Tree, error) {
 // Restore makes outDir, which is made if it is missing, hold exactly the files of the tree: what is not in the tree is
 // removed, what differs is written anew from the directory of blobs. Directories are those that the files need.
 func (t Tree) Restore(outDir, blobsDir string) error {
+	return t.RestoreFrom(outDir, func(hash string) (io.ReadCloser, error) { return os.Open(filepath.Join(blobsDir, hash)) })
+}
+
+// RestoreFrom is Restore for content that is kept elsewhere: open returns what has a SHA-256, in hex. What it returns is
+// checked.
+func (t Tree) RestoreFrom(outDir string, open func(hash string) (io.ReadCloser, error)) error {
 	if err := os.MkdirAll(outDir, 0o755); err != nil {
 		return fmt.Errorf("restore the output directory: %w", err)
 	}
@@ -64,7 +70,7 @@ func (t Tree) Restore(outDir, blobsDir string) error {
 		return fmt.Errorf("restore the output directory: %w", err)
 	}
 	for _, path := range slices.Sorted(maps.Keys(t)) {
-		if err := restoreFile(root, blobsDir, t[path]); err != nil {
+		if err := restoreFile(root, open, t[path]); err != nil {
 			return fmt.Errorf("restore the output file %s: %w", path, err)
 		}
 	}
@@ -107,7 +113,7 @@ func (t Tree) removeOthers(root *os.Root) error {
 	return nil
 }
 
-func restoreFile(root *os.Root, blobsDir string, file job.CheckpointFile) error {
+func restoreFile(root *os.Root, open func(hash string) (io.ReadCloser, error), file job.CheckpointFile) error {
 	mode := fs.FileMode(0o644)
 	if file.Executable {
 		mode = 0o755
@@ -115,7 +121,7 @@ func restoreFile(root *os.Root, blobsDir string, file job.CheckpointFile) error 
 	if same(root, file) {
 		return setExecutable(root, file, mode)
 	}
-	from, err := os.Open(filepath.Join(blobsDir, file.Hash))
+	from, err := open(file.Hash)
 	if err != nil {
 		return err
 	}

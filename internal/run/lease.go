@@ -244,3 +244,29 @@ func (s *Store) ExpireOthers(ctx context.Context, owner string) (int64, error) {
 	}
 	return n, nil
 }
+
+// Drop gives a lease up without an end of the attempt: whoever has room takes the run at once, as that of a process that
+// died. A lease that is lost already is no error.
+func (s *Store) Drop(ctx context.Context, l Lease) error {
+	err := s.db.Append(ctx, func(tx *store.Tx) error {
+		_, err := tx.Exec(ctx, "UPDATE runs SET lease_until = 0 WHERE id = ? AND owner = ? AND fence = ? AND state = 'running'", l.Run, l.Owner, l.Fence)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("drop the lease of run %s: %w", l.Run, err)
+	}
+	return nil
+}
+
+// WaitingOf returns the queued run of a project that could have started first, "" if none can.
+func (s *Store) WaitingOf(ctx context.Context, tenant, project string) (string, error) {
+	now, err := s.now(ctx, s.db)
+	if err != nil {
+		return "", err
+	}
+	ids, err := s.ids(ctx, "SELECT id FROM runs WHERE tenant = ? AND project = ? AND state = 'queued' AND not_before <= ? ORDER BY not_before, id LIMIT 1", tenant, project, millis(now))
+	if err != nil || len(ids) == 0 {
+		return "", err
+	}
+	return ids[0], nil
+}

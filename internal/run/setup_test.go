@@ -110,9 +110,13 @@ func newFixture(t *testing.T, db *store.DB) *fixture {
 
 const lease = 10 * time.Second
 
-func claim(owner string) run.Claim { return run.Claim{Owner: owner, Place: "disk-" + owner, Lease: lease} }
+func claim(owner string) run.Claim {
+	return run.Claim{Owner: owner, Place: "disk-" + owner, Lease: lease}
+}
 
-func request() run.Request { return run.Request{Tenant: "acme", Project: "p1", Agent: "clerk", Origin: "test"} }
+func request() run.Request {
+	return run.Request{Tenant: "acme", Project: "p1", Agent: "clerk", Origin: "test"}
+}
 
 func (f *fixture) create(r run.Request, c run.Claim) run.Created {
 	f.t.Helper()
