@@ -104,10 +104,11 @@ func (s *Service) Redeem(ctx context.Context, r Redemption) (*NewSession, error)
 	if err := problems.Err("use the link"); err != nil {
 		return nil, err
 	}
-	if user.password, err = s.hashPassword(ctx, r.Password); err != nil {
+	hashed, err := s.hashPassword(ctx, r.Password)
+	if err != nil {
 		return nil, err
 	}
-	user.HasPassword = true
+	user.password, user.HasPassword = secret.New(hashed), true
 	return s.startSession(ctx, tenant, user, r.Previous, r.From, func(tx *store.Tx) error {
 		return s.consume(ctx, tx, tenant, userID, user, r.Token)
 	})
@@ -123,7 +124,7 @@ func (s *Service) consume(ctx context.Context, tx *store.Tx, tenant, userID stri
 		if err := endSessions(ctx, tx, tenant, userID, ""); err != nil {
 			return err
 		}
-		return setPassword(ctx, tx, tenant, userID, user.password, s.now().UnixMilli())
+		return setPassword(ctx, tx, tenant, userID, user.password.Reveal(), s.now().UnixMilli())
 	}
 	if n, err := countUsers(ctx, tx, tenant); err != nil || n > 0 {
 		return orElse(err, ErrLink)

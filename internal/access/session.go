@@ -57,7 +57,7 @@ func (s *Service) SignIn(ctx context.Context, c Credentials) (*NewSession, error
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return nil, err
 	}
-	cost, ok, err := s.verifyPassword(ctx, user.password, bounded(c.Password))
+	cost, ok, err := s.verifyPassword(ctx, user.password.Reveal(), bounded(c.Password))
 	if err != nil {
 		return nil, err
 	}

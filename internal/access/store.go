@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/hozo-run/hozo/internal/secret"
 	"github.com/hozo-run/hozo/internal/store"
 )
 
@@ -18,17 +19,18 @@ const userColumns = "u.id, u.email, u.name, u.password, u.disabled, u.version, u
 // userRow takes the columns of userColumns.
 type userRow struct {
 	user             User
+	password         string
 	disabled         int64
 	created, updated int64
 }
 
 func (r *userRow) dest() []any {
-	return []any{&r.user.ID, &r.user.Email, &r.user.Name, &r.user.password, &r.disabled, &r.user.Version, &r.created, &r.updated}
+	return []any{&r.user.ID, &r.user.Email, &r.user.Name, &r.password, &r.disabled, &r.user.Version, &r.created, &r.updated}
 }
 
 func (r *userRow) value() User {
 	u := r.user
-	u.Disabled, u.HasPassword = r.disabled != 0, u.password != ""
+	u.Disabled, u.HasPassword, u.password = r.disabled != 0, r.password != "", secret.New(r.password)
 	u.CreatedAt, u.UpdatedAt = moment(r.created), moment(r.updated)
 	return u
 }
@@ -135,7 +137,7 @@ func needAdmin(ctx context.Context, tx *store.Tx, tenant string) error {
 func insertUser(ctx context.Context, tx *store.Tx, tenant string, u User) error {
 	if _, err := tx.Exec(ctx, `INSERT INTO users (tenant, id, email, name, password, disabled, version, created_at, updated_at)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		tenant, u.ID, u.Email, u.Name, u.password, number(u.Disabled), u.Version, u.CreatedAt.UnixMilli(), u.UpdatedAt.UnixMilli()); err != nil {
+		tenant, u.ID, u.Email, u.Name, u.password.Reveal(), number(u.Disabled), u.Version, u.CreatedAt.UnixMilli(), u.UpdatedAt.UnixMilli()); err != nil {
 		return err
 	}
 	return replaceRoles(ctx, tx, tenant, u.ID, u.Roles)
@@ -194,9 +196,9 @@ func setPassword(ctx context.Context, tx *store.Tx, tenant, id, hashed string, n
 // hash if there is one. In PostgreSQL it also locks the row against a change of the password that is under way.
 func confirm(ctx context.Context, tx *store.Tx, tenant string, u User, rehashed string) error {
 	if rehashed == "" {
-		rehashed = u.password
+		rehashed = u.password.Reveal()
 	}
-	n, err := tx.Exec(ctx, "UPDATE users SET password = ? WHERE tenant = ? AND id = ? AND password = ? AND disabled = 0", rehashed, tenant, u.ID, u.password)
+	n, err := tx.Exec(ctx, "UPDATE users SET password = ? WHERE tenant = ? AND id = ? AND password = ? AND disabled = 0", rehashed, tenant, u.ID, u.password.Reveal())
 	if err != nil || n == 0 {
 		return orElse(err, ErrCredentials)
 	}

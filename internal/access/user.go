@@ -34,7 +34,8 @@ type User struct {
 	CreatedAt time.Time `json:"createdAt"`
 	UpdatedAt time.Time `json:"updatedAt"`
 
-	password string
+	// password is its hash, which is nobody's business either.
+	password secret.Value
 }
 
 // UserDraft is a new user.
@@ -174,7 +175,7 @@ func (s *Service) ChangePassword(ctx context.Context, p *Principal, current, nex
 	if err := s.takeSignIn(p.Tenant, user.Email, from); err != nil {
 		return err
 	}
-	if _, ok, err := s.verifyPassword(ctx, user.password, bounded(current)); err != nil || !ok {
+	if _, ok, err := s.verifyPassword(ctx, user.password.Reveal(), bounded(current)); err != nil || !ok {
 		return orElse(err, ErrCredentials)
 	}
 	var problems problem.List

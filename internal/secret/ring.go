@@ -33,8 +33,13 @@ type Ring struct {
 }
 
 type ringKey struct {
-	id    string
-	bytes []byte
+	id string
+	// bytes is a function for the reason that Value.text is one.
+	bytes func() []byte
+}
+
+func keyOf(id string, data []byte) ringKey {
+	return ringKey{id, func() []byte { return data }}
 }
 
 // Load returns the ring in a key file. If there is no file, it is made with one random key and mode 0600; of several
@@ -74,7 +79,7 @@ func Parse(text string) (*Ring, error) {
 		if _, twice := r.key(id); twice {
 			return nil, fmt.Errorf("the key ring has two keys with the id %q", id)
 		}
-		r.keys = append(r.keys, ringKey{id, data})
+		r.keys = append(r.keys, keyOf(id, data))
 	}
 	if len(r.keys) == 0 {
 		return nil, errors.New(`the key ring is empty; it needs a line "<id>:<base64 of 32 bytes>"`)
@@ -178,9 +183,9 @@ func (r *Ring) key(id string) (ringKey, bool) {
 }
 
 func newKey() (ringKey, error) {
-	key := ringKey{id: "k-" + strings.ToLower(rand.Text()[:10]), bytes: make([]byte, keyBytes)}
-	_, err := rand.Read(key.bytes)
-	return key, err
+	data := make([]byte, keyBytes)
+	_, err := rand.Read(data)
+	return keyOf("k-"+strings.ToLower(rand.Text()[:10]), data), err
 }
 
 func read(path string) (*Ring, error) {
@@ -215,7 +220,7 @@ func read(path string) (*Ring, error) {
 func write(path string, keys []ringKey, place func(from, to string) error) error {
 	text := []byte(fileHead)
 	for _, k := range keys {
-		text = fmt.Appendf(text, "%s:%s\n", k.id, base64.StdEncoding.EncodeToString(k.bytes))
+		text = fmt.Appendf(text, "%s:%s\n", k.id, base64.StdEncoding.EncodeToString(k.bytes()))
 	}
 	file, err := os.CreateTemp(filepath.Dir(path), ".keys-*") // has mode 0600
 	if err != nil {

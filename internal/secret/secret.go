@@ -51,7 +51,7 @@ func (r *Ring) Seal(place Place, value Value) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return format + ":" + key.id + ":" + base64.RawURLEncoding.EncodeToString(aead.Seal(nil, nil, []byte(value.text), place.bytes(key.id))), nil
+	return format + ":" + key.id + ":" + base64.RawURLEncoding.EncodeToString(aead.Seal(nil, nil, []byte(value.Reveal()), place.bytes(key.id))), nil
 }
 
 // Open decrypts what Seal returned for the same place. Errors are ErrKeyLost, with the id of the key, or ErrDamaged; they
@@ -111,7 +111,7 @@ func split(sealed string) (key string, data []byte, ok bool) {
 
 // aead returns AES-256-GCM, which makes a random nonce for each value and puts it in front. A key is good for 2^32 values.
 func (k ringKey) aead() (cipher.AEAD, error) {
-	block, err := aes.NewCipher(k.bytes)
+	block, err := aes.NewCipher(k.bytes())
 	if err != nil {
 		return nil, err
 	}

@@ -241,7 +241,9 @@ func TestNothingShowsASecret(t *testing.T) {
 		V secret.Value
 		P *secret.Value
 		R *secret.Ring
-	}{value, &value, ring}
+		v secret.Value
+		r *secret.Ring
+	}{value, &value, ring, value, ring}
 	var out bytes.Buffer
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%t", "%T", "%08b", "%e", "%c", "%U"} {
 		fmt.Fprintf(&out, verb, value)

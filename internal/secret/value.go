@@ -12,8 +12,11 @@ import (
 const shown = "[secret]"
 
 // Value is a credential in memory. Whatever prints or logs it shows a placeholder, and whatever encodes it fails. The zero
-// value is the empty credential.
-type Value struct{ text string }
+// value is the empty credential. Values are not comparable, as a comparison would tell by its time what it compares.
+type Value struct {
+	// text is a function since fmt does not ask the methods of a field that is not exported, and prints what it finds.
+	text func() string
+}
 
 var (
 	_ fmt.Formatter          = Value{}
@@ -26,13 +29,18 @@ var (
 var errEncode = errors.New("a secret cannot be encoded")
 
 // New returns text as a Value.
-func New(text string) Value { return Value{text} }
+func New(text string) Value { return Value{func() string { return text }} }
 
 // Reveal returns the credential. It must go where it is needed and nowhere else.
-func (v Value) Reveal() string { return v.text }
+func (v Value) Reveal() string {
+	if v.text == nil {
+		return ""
+	}
+	return v.text()
+}
 
 // Empty reports whether there is no credential.
-func (v Value) Empty() bool { return v.text == "" }
+func (v Value) Empty() bool { return v.Reveal() == "" }
 
 // String returns a placeholder.
 func (v Value) String() string { return shown }
