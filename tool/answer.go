@@ -11,7 +11,8 @@ import (
 // Schema is a JSON Schema (draft 2020-12) of any type that answers are held against.
 type Schema struct{ compiled *lazySchema }
 
-// NewSchema compiles a schema. References that lead out of it are errors.
+// NewSchema compiles a schema. References that lead out of it are errors, and so is one that leads
+// back to itself for the same value.
 func NewSchema(raw json.RawMessage) (*Schema, error) {
 	doc, err := decodeExact(raw)
 	if err != nil {
@@ -25,11 +26,11 @@ func NewSchema(raw json.RawMessage) (*Schema, error) {
 	if err := json.Unmarshal(raw, &schema); err != nil {
 		return nil, fmt.Errorf("the schema is broken: %w", err)
 	}
-	check, err := schema.Resolve(nil)
-	if err != nil {
+	compiled := &lazySchema{raw: raw, node: node, name: "answer"}
+	if err := compiled.resolveSchema(&schema); err != nil {
 		return nil, fmt.Errorf("the schema is broken: %w", err)
 	}
-	return &Schema{&lazySchema{raw: raw, node: node, check: check, name: "answer"}}, nil
+	return &Schema{compiled}, nil
 }
 
 // Explain returns every fault of a JSON text by place and kind, without its values; nil if the text fits. Nothing is
@@ -39,8 +40,8 @@ func (s *Schema) Explain(text json.RawMessage) error {
 	if err != nil || checkDuplicates(text) != nil {
 		return errors.New("answer: is not one valid JSON value")
 	}
-	if s.compiled.accepts(text) {
-		return nil
+	if fits, err := s.compiled.accepts(text); fits || err != nil {
+		return err
 	}
 	return s.compiled.explain(value)
 }

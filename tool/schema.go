@@ -28,6 +28,7 @@ type lazySchema struct {
 	// node is the schema as data, for coercion and explanation; check decides.
 	node  map[string]any
 	check *jsonschema.Resolved
+	graph *schemaGraph
 	err   error
 	// name is what the whole value is called in explanations, "" for arguments.
 	name string
@@ -59,8 +60,8 @@ func (t *Tool) PrepareArguments(arguments json.RawMessage) (json.RawMessage, err
 	if schema.compile(); schema.err != nil {
 		return nil, fmt.Errorf("the tool's own input schema is broken: %w", schema.err)
 	}
-	if schema.accepts(arguments) {
-		return arguments, nil
+	if fits, err := schema.accepts(arguments); fits || err != nil {
+		return arguments, err
 	}
 	value, err := decodeExact(arguments)
 	if err != nil {
@@ -71,8 +72,8 @@ func (t *Tool) PrepareArguments(arguments json.RawMessage) (json.RawMessage, err
 	if err != nil {
 		return nil, errors.New("the arguments are not valid JSON")
 	}
-	if schema.accepts(encoded) {
-		return encoded, nil
+	if fits, err := schema.accepts(encoded); fits || err != nil {
+		return encoded, err
 	}
 	return nil, schema.explain(coerced)
 }
@@ -84,10 +85,16 @@ func (t *Tool) SchemaProblem() error {
 	return t.compiled.err
 }
 
-// accepts reports whether the schema accepts a JSON text.
-func (s *lazySchema) accepts(text json.RawMessage) bool {
+// accepts reports whether the schema accepts a JSON text. The error says that this would cost too much to find out.
+func (s *lazySchema) accepts(text json.RawMessage) (bool, error) {
 	var value any
-	return json.Unmarshal(text, &value) == nil && s.check.Validate(value) == nil
+	if json.Unmarshal(text, &value) != nil {
+		return false, nil
+	}
+	if err := s.graph.check(value); err != nil {
+		return false, err
+	}
+	return s.check.Validate(value) == nil, nil
 }
 
 // decodeExact decodes a JSON text and keeps numbers as they are written.
@@ -131,8 +138,17 @@ func (s *lazySchema) compile() {
 			return
 		}
 		s.node = node
-		s.check, s.err = schema.Resolve(nil) // references out of the schema are errors
+		s.err = s.resolveSchema(&schema)
 	})
+}
+
+// resolveSchema prepares the validator. References out of the schema are errors.
+func (s *lazySchema) resolveSchema(schema *jsonschema.Schema) (err error) {
+	if s.check, err = schema.Resolve(nil); err != nil {
+		return err
+	}
+	s.graph, err = graphOf(schema)
+	return err
 }
 
 // compact returns the schema without white space: it is sent with every request.
