@@ -178,7 +178,7 @@ func arrows() []arrow {
 		{"internal/project", []string{"internal/secret", "internal/store", "problem"}},
 		{"internal/checkout", []string{"internal/artifact", "internal/project", "internal/secret", "internal/store", "job", "journal", "problem", "sandbox"}},
 		{"internal/api/wire", []string{"internal/access", "internal/run", "job", "llm"}},
-		{"internal/api", []string{"internal/api/wire", "internal/access", "internal/account", "internal/run", "internal/secret", "internal/store", "llm", "problem"}},
+		{"internal/api", []string{"internal/api/wire", "internal/access", "internal/account", "internal/run", "internal/secret", "internal/store", "job", "llm", "problem"}},
 		{"internal/client", []string{"internal/api/wire", "internal/access", "internal/account", "internal/run", "job", "llm", "problem"}},
 		{"internal/store", nil},
 		{"internal/store/storetest", []string{"internal/store"}},
