@@ -108,8 +108,8 @@ func clientFor(given *http.Client) *http.Client {
 // key is the name of the object, spread over the first digits as in a folder.
 func (s *S3) key(hash string) string { return s.config.Prefix + hash[:2] + "/" + hash }
 
-// Put implements Blobs. Content that cannot be read twice is written to a temporary file first, as the service wants to
-// know its size.
+// Put implements Blobs. The content is read twice: nothing is sent before it is known to be right, as there are services
+// that keep the beginning of what was cut off. What cannot be read twice goes to a temporary file first.
 func (s *S3) Put(ctx context.Context, hash string, content io.Reader) error {
 	if err := CheckHash(hash); err != nil {
 		return err
@@ -117,23 +117,13 @@ func (s *S3) Put(ctx context.Context, hash string, content io.Reader) error {
 	if _, err := s.head(ctx, hash); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	body, size, release, err := sized(ctx, content)
+	body, size, release, err := verified(newVerifier(untilDone(ctx, content), hash), content)
 	if err != nil {
 		return fmt.Errorf("keep the blob %s: %w", hash, err)
 	}
 	defer release()
-	if size == 0 && hash != emptyHash {
-		return fmt.Errorf("keep the blob %s: %w", hash, ErrMismatch)
-	}
-	begin, err := body.Seek(0, io.SeekCurrent)
-	if err != nil {
-		return fmt.Errorf("keep the blob %s: %w", hash, err)
-	}
 	response, err := s.send(ctx, &order{method: http.MethodPut, key: s.key(hash), payload: hash, size: size, body: func() (io.Reader, error) {
-		if _, err := body.Seek(begin, io.SeekStart); err != nil {
-			return nil, err
-		}
-		return newVerifier(untilDone(ctx, body), hash), nil
+		return untilDone(ctx, io.NewSectionReader(body, 0, size)), nil
 	}})
 	if err != nil {
 		return fmt.Errorf("keep the blob %s: %w", hash, err)
@@ -141,16 +131,15 @@ func (s *S3) Put(ctx context.Context, hash string, content io.Reader) error {
 	return finish(response)
 }
 
-// sized returns content that can be read again, and how many bytes are left of it.
-func sized(ctx context.Context, content io.Reader) (body io.ReadSeeker, size int64, release func(), err error) {
-	if seeker, ok := content.(io.ReadSeeker); ok {
-		at, err := seeker.Seek(0, io.SeekCurrent)
+// verified reads the content through check to its end and returns it for reading again.
+func verified(check io.Reader, content io.Reader) (body io.ReaderAt, size int64, release func(), err error) {
+	seeker, seeks := content.(io.Seeker)
+	at, isAt := content.(io.ReaderAt)
+	if seeks && isAt {
+		begin, err := seeker.Seek(0, io.SeekCurrent)
 		if err == nil {
-			end, err := seeker.Seek(0, io.SeekEnd)
-			if err == nil {
-				_, err = seeker.Seek(at, io.SeekStart)
-			}
-			return seeker, end - at, func() {}, err
+			size, err = io.Copy(io.Discard, check)
+			return io.NewSectionReader(at, begin, size), size, func() {}, err
 		}
 	}
 	file, err := os.CreateTemp("", "hozo-blob-*")
@@ -158,12 +147,8 @@ func sized(ctx context.Context, content io.Reader) (body io.ReadSeeker, size int
 		return nil, 0, nil, inWords(err)
 	}
 	release = func() { _ = file.Close() } // it has no name any more
-	if err := os.Remove(file.Name()); err != nil {
-		release()
-		return nil, 0, nil, err
-	}
-	if size, err = io.Copy(file, untilDone(ctx, content)); err == nil {
-		_, err = file.Seek(0, io.SeekStart)
+	if err = os.Remove(file.Name()); err == nil {
+		size, err = io.Copy(file, check)
 	}
 	if err != nil {
 		release()

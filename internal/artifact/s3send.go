@@ -47,7 +47,7 @@ func (e *s3Error) Error() string {
 	switch {
 	case e.Code == "NoSuchBucket":
 		text += "; make the bucket, or correct its name"
-	case e.Status == http.StatusForbidden:
+	case e.Status == http.StatusForbidden, e.Status == http.StatusUnauthorized, e.Status == http.StatusNotFound && !e.absent():
 		text += "; check the access key, its rights to the bucket and the clock of this machine"
 	case e.Status/100 == 3:
 		text += "; the bucket is in another region, or the endpoint is not its address"
@@ -55,10 +55,16 @@ func (e *s3Error) Error() string {
 	return text
 }
 
-// Unwrap makes an object that is missing fs.ErrNotExist. A bucket that is missing is something else.
+// absent reports whether it is an object that is missing: some services say "not found" of buckets and of access keys too.
+// The answer to a HEAD has no code.
+func (e *s3Error) absent() bool {
+	return e.Status == http.StatusNotFound && (e.Code == "" || e.Code == "NoSuchKey" || e.Code == "NotFound")
+}
+
+// Unwrap makes an object that is missing fs.ErrNotExist.
 func (e *s3Error) Unwrap() error {
 	switch {
-	case e.Status == http.StatusNotFound && e.Code != "NoSuchBucket":
+	case e.absent():
 		return fs.ErrNotExist
 	case e.Status == http.StatusInsufficientStorage, e.Code == "QuotaExceeded":
 		return ErrFull
