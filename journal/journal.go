@@ -23,6 +23,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/hozo-run/hozo/job"
@@ -82,7 +83,7 @@ func tornPath(path string) string { return path + ".torn" }
 // Create makes a journal at a path where there is none yet, or an empty file. An existing journal is an error of kind
 // Conflict.
 func Create(path string, o Options) (*File, error) {
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	file, err := openRegular(path, os.O_RDWR|os.O_CREATE)
 	if err != nil {
 		return nil, fmt.Errorf("create journal: %w", err)
 	}
@@ -91,6 +92,23 @@ func Create(path string, o Options) (*File, error) {
 		return nil, fmt.Errorf("create journal %s: %w", path, err)
 	}
 	return f, nil
+}
+
+// openRegular opens a file that is a regular one. Anything else is an error of kind Conflict, and is left as it is: a device
+// would get another mode, and a pipe would be waited for.
+func openRegular(path string, flag int) (*os.File, error) {
+	file, err := os.OpenFile(path, flag|syscall.O_NONBLOCK, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	info, err := file.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = &problem.Error{Kind: problem.Conflict, Message: path + " is no regular file, which a journal has to be"}
+	}
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return file, nil
 }
 
 func (f *File) createIn(file *os.File) error {
@@ -115,7 +133,7 @@ func (f *File) createIn(file *os.File) error {
 // a journal that another process has open is one, too, and names the process. Bytes after the last whole line are moved
 // to FILE.torn.
 func Open(path string, o Options) (*File, error) {
-	file, err := os.OpenFile(path, os.O_RDWR, 0)
+	file, err := openRegular(path, os.O_RDWR)
 	if err != nil {
 		return nil, fmt.Errorf("open journal: %w", err)
 	}

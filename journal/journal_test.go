@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 
@@ -44,6 +45,37 @@ func TestFramesComeBackAsTheyWereAppended(t *testing.T) {
 	}
 	if f = reopened(t, f, Options{}); f.Summary().Last.N != 4 || f.Summary().Turns != 2 || !f.Summary().Answered || f.Summary().JobID != "job-1" {
 		t.Errorf("summary %+v", f.Summary())
+	}
+}
+
+func TestOnlyARegularFileIsAJournal(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	pipe := filepath.Join(dir, "pipe")
+	if err := syscall.Mkfifo(pipe, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{pipe, dir} {
+		before, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Create(path, Options{}); err == nil {
+			t.Errorf("%v: a journal was made", before.Mode())
+		}
+		if _, err := Open(path, Options{}); err == nil {
+			t.Errorf("%v: a journal was opened", before.Mode())
+		}
+		if _, err := Summarize(Read(path)); err == nil {
+			t.Errorf("%v: a journal was read", before.Mode())
+		}
+		after, err := os.Stat(path)
+		if err != nil || after.Mode() != before.Mode() {
+			t.Errorf("the mode became %v, %v; it was %v", after.Mode(), err, before.Mode())
+		}
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
+		t.Errorf("something was left behind: %v, %v", entries, err)
 	}
 }
 

@@ -20,7 +20,7 @@ const maxLineBytes = 2 * job.MaxSpecBytes
 // out: a process may be writing it, or have been killed while it did. No lock is taken.
 func Read(path string) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
-		file, err := os.Open(path)
+		file, err := openRegular(path, os.O_RDONLY)
 		if err != nil {
 			yield(nil, fmt.Errorf("read journal: %w", err))
 			return
