@@ -17,7 +17,12 @@ const codeNotAccepted = "not-accepted"
 func (t *thread) finishStep(s *step, wish *llm.ToolCall) *stop {
 	m := t.memory
 	m.idle = 0
-	c := t.prepare(wish)
+	own := *wish
+	// It declares no objective, but models state one all the same, as for every other tool.
+	if objective, rest, err := (workingmemory.Intent{}).Split(wish.Arguments); err == nil && wish.ArgumentsError == "" {
+		s.Objective, own.Arguments = objective, rest
+	}
+	c := t.prepare(&own)
 	s.describe(c)
 	f, stopped := t.judgeFinish(c)
 	if c.code == "" {

@@ -166,6 +166,21 @@ responses:
 	}
 }
 
+func TestAFinishMayStateAnObjectiveLikeAnyOtherCall(t *testing.T) {
+	t.Parallel()
+	events, outcome, _, _ := runSteps(t, stepsJob(""), `
+responses:
+- parts: [{call: {name: finish, arguments: {objective: to end it, answer: done, confidence: 0}}}]
+`)
+	if outcome.Completed == nil || outcome.Completed.Answer != "done" {
+		t.Fatalf("the job ended with %+v", outcome)
+	}
+	steps := dataOf[job.StepRecordedData](events)
+	if len(steps) != 1 || steps[0].Objective != "to end it" || steps[0].Status != "ok" {
+		t.Errorf("the steps are %+v", steps)
+	}
+}
+
 func TestASecondAnswerOfTheWriterIsTaken(t *testing.T) {
 	t.Parallel()
 	good := longDocument()
