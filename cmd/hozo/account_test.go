@@ -124,3 +124,22 @@ func TestRealPathFollowsLinksOfWhatExists(t *testing.T) {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
+
+func TestRealPathFollowsLinksToWhatIsNotThereYet(t *testing.T) {
+	t.Parallel()
+	dir, err := filepath.EvalSymlinks(plant(t, map[string]string{"real/a": ""}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for link, to := range map[string]string{"relative": "real/new", "absolute": filepath.Join(dir, "real", "new"), "second": "relative", "circle": "circle"} {
+		if err := os.Symlink(to, filepath.Join(dir, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for link, want := range map[string]string{"relative": "real/new", "absolute": "real/new", "second": "real/new", "relative/er": "real/new/er",
+		"circle": "circle"} {
+		if got := realPath(filepath.Join(dir, link)); got != filepath.Join(dir, want) {
+			t.Errorf("%s: got %s, want %s", link, got, filepath.Join(dir, want))
+		}
+	}
+}

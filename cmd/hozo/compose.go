@@ -246,8 +246,12 @@ func besideName(workspace string) string {
 	return filepath.Join(filepath.Clean(workspace), "..", filepath.Base(realPath(workspace))+"-out")
 }
 
-// realPath returns an absolute path without links, as far as it exists.
-func realPath(path string) string {
+// realPath returns an absolute path without links, as far as it exists. A link to something that is not there yet leads to
+// where that would be made.
+func realPath(path string) string { return realPathAfter(path, 0) }
+
+// realPathAfter is realPath after so many links that lead nowhere; they may lead in circles.
+func realPathAfter(path string, links int) string {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return filepath.Clean(path)
@@ -256,6 +260,12 @@ func realPath(path string) string {
 	for dir := path; ; dir = filepath.Dir(dir) {
 		if real, err := filepath.EvalSymlinks(dir); err == nil {
 			return filepath.Join(real, rest)
+		}
+		if to, err := os.Readlink(dir); err == nil && links < 16 {
+			if !filepath.IsAbs(to) {
+				to = filepath.Join(realPathAfter(filepath.Dir(dir), links+1), to)
+			}
+			return realPathAfter(filepath.Join(to, rest), links+1)
 		}
 		if filepath.Dir(dir) == dir {
 			return path

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -283,6 +284,9 @@ func (r *record) call(frame *job.Frame) error {
 		c := r.known(d.CallID, "")
 		c.Finished, c.IsError, c.Interrupted, c.Summary = true, d.IsError, d.Interrupted, d.Summary
 		c.Bytes, c.Millis = len(d.Text), d.DurationMS
+		if c.Summary == "" && d.IsError {
+			c.Summary, _, _ = strings.Cut(d.Text, "\n")
+		}
 	case job.FrameCallDecided:
 		var d job.CallDecidedFrame
 		if err := json.Unmarshal(frame.Data, &d); err != nil {
