@@ -32,22 +32,40 @@ type Job struct {
 // Compile makes the agent's part of a job: instructions verbatim, local skills by name, subagents with their files put in.
 // What the package asks for and this runtime cannot do yet is a finding, never left out: shared skills and templates. So
 // is an agent that is not meant to run as a job. The package must have no findings of its own.
-func (p *Package) Compile() (*Job, problem.List) {
+func (p *Package) Compile() (*Job, problem.List) { return p.CompileWith(nil) }
+
+// CompileWith is Compile with shared skills at hand: their contents by name. An agent's shared skills come in its order
+// and before its local ones; a skill that is not in the map is a finding.
+func (p *Package) CompileWith(shared map[string]string) (*Job, problem.List) {
 	var list problem.List
 	if p.Audience == AudienceMember {
 		findings{p.path, &list}.add(CodeAudienceNotRunnable, "/metadata/audience", p.marks["/metadata/audience"], "give it the audience runtime to run it",
 			fmt.Sprintf("agent %q is meant for people's own tools (audience member) and does not run as a job", p.Name))
 	}
-	p.each(func(agent *Package) { agent.unsupported(p, &list) })
-	c := compiler{pkg: p, origins: make(map[string]origin)}
+	p.each(func(agent *Package) { agent.unsupported(p, shared, &list) })
+	c := compiler{pkg: p, shared: shared, origins: make(map[string]origin)}
 	return c.job(), list
 }
 
+// SharedSkillNames returns the names of the skills outside of the package that its agent and subagents name, sorted.
+func (p *Package) SharedSkillNames() []string {
+	var names []string
+	p.each(func(agent *Package) {
+		for _, name := range agent.SharedSkills {
+			if !agent.subagent || p.skill(name) == nil {
+				names = append(names, name)
+			}
+		}
+	})
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
 // unsupported reports what an agent of the package owner asks for and this runtime cannot do.
-func (p *Package) unsupported(owner *Package, list *problem.List) {
+func (p *Package) unsupported(owner *Package, shared map[string]string, list *problem.List) {
 	f := findings{p.path, list}
 	for i, name := range p.SharedSkills {
-		if p.subagent && owner.skill(name) != nil {
+		if _, known := shared[name]; known || p.subagent && owner.skill(name) != nil {
 			continue
 		}
 		pointer := p.at + "/skills/" + strconv.Itoa(i)
@@ -69,7 +87,9 @@ func (p *Package) skill(name string) *Skill {
 
 // compiler makes the Job of a package and keeps where its parts come from.
 type compiler struct {
-	pkg     *Package
+	pkg *Package
+	// shared are the contents of shared skills by name.
+	shared  map[string]string
 	origins map[string]origin
 	// entries counts those of all rosters. More than MaxRoster are not compiled.
 	entries int
@@ -119,18 +139,7 @@ func (c *compiler) definition(p *Package, pointer string) job.Definition {
 		DenyCommandPatterns: slices.Clone(p.DenyCommandPatterns),
 		Thinking:            p.Thinking,
 	}
-	skills := p.Skills
-	if p.subagent {
-		skills = nil
-		for _, name := range p.SharedSkills {
-			if s := c.pkg.skill(name); s != nil {
-				skills = append(skills, *s)
-			}
-		}
-	}
-	for _, s := range skills {
-		d.Skills = append(d.Skills, job.Skill{Name: s.Name, Content: s.Content})
-	}
+	d.Skills = c.skills(p)
 	c.origins[pointer] = origin{p.path, p.body}
 	fields := map[string]string{"name": "id", "version": "version", "tools": "tools", "thinking": "thinking",
 		"deny-command-patterns": "denyCommandPatterns"}
@@ -142,6 +151,24 @@ func (c *compiler) definition(p *Package, pointer string) job.Definition {
 		}
 	}
 	return d
+}
+
+// skills are those that an agent names, in its order, and then the local ones of the package, which a subagent has to name.
+func (c *compiler) skills(p *Package) []job.Skill {
+	var skills []job.Skill
+	for _, name := range p.SharedSkills {
+		if s := c.pkg.skill(name); p.subagent && s != nil {
+			skills = append(skills, job.Skill{Name: name, Content: s.Content})
+		} else if content, known := c.shared[name]; known {
+			skills = append(skills, job.Skill{Name: name, Content: content})
+		}
+	}
+	if !p.subagent {
+		for _, s := range p.Skills {
+			skills = append(skills, job.Skill{Name: s.Name, Content: s.Content})
+		}
+	}
+	return skills
 }
 
 // version is the agent's; a subagent without one has that of the package.

@@ -14,10 +14,7 @@ import (
 func (p *Package) Marshal() map[string][]byte {
 	files := map[string][]byte{p.Name + ".md": p.marshalAgent()}
 	for _, s := range p.Skills {
-		var w writer
-		w.entry("name", s.Name)
-		w.entry("description", s.Description)
-		files[folderSkills+"/"+s.Name+"/"+SkillFile] = w.file(s.Content)
+		files[SkillPath(s.Name)] = s.Marshal()
 	}
 	for _, s := range p.Subagents {
 		files[folderSubagents+"/"+s.Name+".md"] = s.marshalAgent()
