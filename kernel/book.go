@@ -23,7 +23,7 @@ func (t *thread) book(ex *exchange, try int64, m *made) {
 	}
 	cost := t.ledger.add(usage, ex.model.Price, response.Billed, window)
 	if m.fault == nil {
-		ex.gauge.prompt = usage.Total()
+		ex.gauge.take(usage, m.received)
 	}
 	if estimated && !r.estimated {
 		r.estimated = true

@@ -111,6 +111,23 @@ func bodiesOf(t *testing.T, sent *requests) []sentBody {
 	return all
 }
 
+// Some servers report no tokens at all, or only those that they did not have in their cache.
+func TestAWindowFillsAlthoughTheProviderCountsTooLittle(t *testing.T) {
+	t.Parallel()
+	for _, counted := range []int{0, 40} {
+		turns := ""
+		for i := range 4 {
+			turns += call("read", fmt.Sprintf("{path: source/%d.txt}", i), counted)
+		}
+		sent := &requests{}
+		spec := longJob(t, 4000, turns+"- text: Done.\n", "{}")
+		events, outcome := play(t, longRuntime(t, sent), spec, job.Ports{})
+		if outcome.Completed == nil || len(compactions(events)) == 0 {
+			t.Errorf("%d tokens counted: %d compactions, the job ended with %+v", counted, len(compactions(events)), outcome)
+		}
+	}
+}
+
 func TestWhatAModelIsToldAfterACompaction(t *testing.T) {
 	t.Parallel()
 	sent := &requests{}

@@ -57,6 +57,19 @@ type gauge struct {
 // add counts bytes that the next request will carry and no provider has counted yet.
 func (g *gauge) add(bytes int) { g.prompt += llm.EstimateTokens(bytes) }
 
+// implausible is how many times more than a provider counted an estimate may be and still be the worse of both: no text
+// has so many bytes a token.
+const implausible = 8
+
+// take goes by what was counted for the last response, of which so many bytes were received. Servers that count nothing,
+// or only what they did not have in their cache, would keep a full window from being seen; then the estimate stays.
+func (g *gauge) take(counted llm.Usage, received int) {
+	g.prompt += llm.EstimateTokens(received)
+	if total := counted.Total(); total >= g.prompt/implausible {
+		g.prompt = total
+	}
+}
+
 // root is the ledger of the job.
 func (l *ledger) root() *ledger {
 	for l.parent != nil {
