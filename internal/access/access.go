@@ -57,6 +57,9 @@ type Config struct {
 	LinkLifetime time.Duration
 	// Limits bound how often something may be tried; a zero one means that of DefaultLimits.
 	Limits Limits
+	// Local is a key (see NewKey) that is kept outside of the database, by whoever operates the machine of the server: it
+	// permits everything in DefaultTenant, before there is any user too. An empty one is none.
+	Local secret.Value
 	// Now returns the time; nil means time.Now.
 	Now func() time.Time
 }

@@ -1,12 +1,15 @@
 package access_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -163,6 +166,8 @@ func TestAnAnswerThatIsNotTheProvidersToThisBrowserIsRefused(t *testing.T) {
 		wants(t, "the cookie of another browser", finish(answer, otherCookie), access.ErrCredentials)
 		mixed := url.Values{"state": {answer.Get("state")}, "code": {otherAnswer.Get("code")}}
 		wants(t, "the code of another sign-in", finish(mixed, cookie), access.ErrCredentials)
+		wants(t, "another state", finish(url.Values{"state": {otherAnswer.Get("state")}, "code": {answer.Get("code")}}, cookie), access.ErrCredentials)
+		wants(t, "no state", finish(url.Values{"code": {answer.Get("code")}}, cookie), access.ErrCredentials)
 		wants(t, "another issuer", finish(url.Values{"state": {answer.Get("state")}, "code": {answer.Get("code")}, "iss": {"https://evil.example"}}, cookie), access.ErrCredentials)
 		wants(t, "a refusal", finish(url.Values{"state": {answer.Get("state")}, "error": {"access_denied"}}, cookie), access.ErrCredentials)
 		wants(t, "an invented code", finish(url.Values{"state": {answer.Get("state")}, "code": {"x"}}, cookie), access.ErrCredentials)
@@ -174,6 +179,56 @@ func TestAnAnswerThatIsNotTheProvidersToThisBrowserIsRefused(t *testing.T) {
 		lateAnswer := idp.Login(t, late, "ada", oidctest.Password)
 		w.clock.add(11 * time.Minute)
 		wants(t, "after ten minutes", finish(lateAnswer, lateCookie), access.ErrCredentials)
+	})
+}
+
+// replayer answers requests for tokens with an answer from before, as somebody would who has got hold of one.
+type replayer struct {
+	mu     sync.Mutex
+	answer []byte
+	replay bool
+}
+
+// RoundTrip keeps the first answer and repeats it once it is told to.
+func (r *replayer) RoundTrip(request *http.Request) (*http.Response, error) {
+	response, err := http.DefaultTransport.RoundTrip(request)
+	if err != nil || request.Method != http.MethodPost {
+		return response, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		return nil, errors.Join(err, response.Body.Close())
+	}
+	if r.replay {
+		body = r.answer
+	}
+	r.answer = body
+	response.Body, response.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	return response, nil
+}
+
+func TestAnIDTokenOfAnotherSignInIsRefused(t *testing.T) {
+	t.Parallel()
+	idp := oidctest.Start(t, callback)
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		transport := &replayer{}
+		w := newWorld(t, db, func(c *access.Config) {
+			c.HTTP = &http.Client{Transport: transport}
+			c.OIDC = &access.OIDC{Tenant: tenant, Issuer: idp.Issuer, ClientID: idp.ClientID, ClientSecret: secret.New(idp.ClientSecret), RedirectURL: callback,
+				DefaultRoles: []access.RoleGrant{everywhere(access.Viewer)}}
+		})
+		w.clock.add(time.Until(w.clock.Now()))
+		if _, _, err := w.come(idp, "ada"); err != nil {
+			t.Fatal(err)
+		}
+		transport.replay = true
+		_, _, err := w.come(idp, "ada")
+		wants(t, "a token of another sign-in", err, access.ErrCredentials)
+		if !strings.Contains(err.Error(), "nonce") {
+			t.Errorf("error = %v", err)
+		}
 	})
 }
 

@@ -2,6 +2,7 @@ package access_test
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"testing"
@@ -429,5 +430,28 @@ func TestUsersAreListedInPages(t *testing.T) {
 		if diff := cmp.Diff([]string{"a@example.com", "b@example.com", "c@example.com", "root@example.com"}, got); diff != "" {
 			t.Error(diff)
 		}
+	})
+}
+
+func TestTheOperatorsKeyWorksBeforeThereIsAUser(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		local := access.NewKey()
+		s, _ := service(t, db, func(c *access.Config) { c.Local = local })
+		p, err := s.AuthenticateKey(t.Context(), local)
+		if err != nil || p.KeyID != access.LocalKeyID || p.Tenant != access.DefaultTenant || !access.Allowed(p, access.UsersManage, "") {
+			t.Fatalf("%+v, %v", p, err)
+		}
+		if _, _, err := s.CreateUser(t.Context(), p, access.UserDraft{Email: "ada@example.com", Name: "Ada", Roles: []access.RoleGrant{everywhere(access.Admin)}}, from()); err != nil {
+			t.Error(err)
+		}
+		_, _, err = s.CreateKey(t.Context(), p, access.KeyDraft{Name: "k", Permissions: []access.Permission{access.RunsRead}}, from())
+		wants(t, "a key that makes a key", err, access.ErrForbidden)
+		_, err = s.AuthenticateKey(t.Context(), access.NewKey())
+		wants(t, "another key", err, access.ErrUnauthenticated)
+		without, _ := service(t, db)
+		_, err = without.AuthenticateKey(t.Context(), local)
+		wants(t, "a server without such a key", err, access.ErrUnauthenticated)
+		hunt(t, "what is printed", fmt.Sprintf("%v %+v %#v", s, s, p), local.Reveal())
 	})
 }
