@@ -11,7 +11,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
@@ -72,7 +71,8 @@ type relyingParty struct {
 	http   *http.Client
 	now    func() time.Time
 
-	mu       sync.Mutex
+	// asking is held by whoever asks the provider for its addresses.
+	asking   chan struct{}
 	provider *oidc.Provider
 }
 
@@ -83,7 +83,7 @@ func newRelyingParty(c Config) (*relyingParty, error) {
 	if c.Keys == nil {
 		return nil, errors.New("signing in at an identity provider needs a key ring")
 	}
-	p := &relyingParty{config: *c.OIDC, keys: c.Keys, http: c.HTTP, now: c.Now}
+	p := &relyingParty{config: *c.OIDC, keys: c.Keys, http: c.HTTP, now: c.Now, asking: make(chan struct{}, 1)}
 	if p.config.Scopes == nil {
 		p.config.Scopes = []string{"email", "profile"}
 	}
@@ -92,8 +92,12 @@ func newRelyingParty(c Config) (*relyingParty, error) {
 
 // discover returns the provider and the client for it.
 func (p *relyingParty) discover(ctx context.Context) (*oidc.Provider, *oauth2.Config, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	select {
+	case p.asking <- struct{}{}:
+		defer func() { <-p.asking }()
+	case <-ctx.Done():
+		return nil, nil, context.Cause(ctx)
+	}
 	if p.provider == nil {
 		// The provider keeps the context for later requests for its keys, so it must not end with this request.
 		provider, err := oidc.NewProvider(oidc.ClientContext(context.WithoutCancel(ctx), p.http), p.config.Issuer)
