@@ -3,6 +3,7 @@ package textcall
 import (
 	"encoding/json"
 	"strings"
+	"unicode"
 )
 
 const (
@@ -21,7 +22,7 @@ type Reason string
 const (
 	// UnknownTool: the name is not offered, nor close enough to one that is.
 	UnknownTool Reason = "unknown-tool"
-	// Echoed: the text stands word for word in a tool result.
+	// Echoed: the text stands in a tool result, but for white space.
 	Echoed Reason = "echoed"
 	// Quoted: the call is shown as an example, in a code fence amid prose, in quotation marks, or inside of a document.
 	Quoted Reason = "quoted"
@@ -39,7 +40,7 @@ type Options struct {
 	Format Format
 	// Thinking is reasoning that came outside of the text. Calls in it count only if there is no text at all.
 	Thinking string
-	// Results are recent tool results as the tools gave them. A call that stands word for word in one is not taken.
+	// Results are recent tool results as the tools gave them. A call that stands in one, but for white space, is not taken.
 	Results []string
 	// Limit is how many calls to take; 0 takes all.
 	Limit int
@@ -102,6 +103,8 @@ type parser struct {
 	refused Result
 	// shown is how much of the text was shown while it streamed: no call begins there.
 	shown int
+	// results are the tool results in which echoes are looked for, nil before one was.
+	results []string
 }
 
 // Parse looks for tool calls in the text of a finished reply. It is a pure function that takes time linear in the text,
@@ -249,7 +252,8 @@ func (p *parser) finish(f find) (Result, bool) {
 	return r, len(r.Calls)+len(r.Unknown) > 0
 }
 
-// echoed reports whether the calls stand word for word in a tool result: then somebody else wrote them.
+// echoed reports whether the calls stand in a tool result: then somebody else wrote them. White space does not count, since
+// models lay out what they copy in their own way.
 func (p *parser) echoed(f find) bool {
 	spans := []string{p.text[f.at:f.end]}
 	for _, w := range f.wishes[:min(len(f.wishes), maxCalls)] {
@@ -258,17 +262,38 @@ func (p *parser) echoed(f find) bool {
 		}
 	}
 	for _, span := range spans {
-		span = strings.TrimSpace(span)
+		span = squeezed(span)
 		if len(span) < minEcho {
 			continue
 		}
-		for _, result := range p.options.Results {
+		for _, result := range p.squeezedResults() {
 			if strings.Contains(result, span) {
 				return true
 			}
 		}
 	}
 	return false
+}
+
+// squeezedResults are the recent tool results without white space, made when a call is found.
+func (p *parser) squeezedResults() []string {
+	if p.results == nil {
+		p.results = make([]string, 0, len(p.options.Results))
+		for _, result := range p.options.Results {
+			p.results = append(p.results, squeezed(result))
+		}
+	}
+	return p.results
+}
+
+// squeezed returns a text without its white space.
+func squeezed(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsSpace(r) {
+			return -1
+		}
+		return r
+	}, text)
 }
 
 // thinkTags are the pairs of tags between which replies think.
