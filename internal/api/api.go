@@ -17,6 +17,7 @@ import (
 	"net/http"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -85,6 +86,8 @@ type Handler struct {
 
 	drain   sync.Once
 	drained chan struct{}
+	// streams counts those that are open.
+	streams atomic.Int64
 }
 
 // New returns a handler for every path of the API, "/livez", "/readyz" and "/openapi.json". It does no input or output.
@@ -111,7 +114,7 @@ func build(config Config) *Handler {
 	h.servers()
 	h.runs()
 	h.records()
-	h.streams()
+	h.events()
 	h.mux.HandleFunc("/", h.unknown)
 	h.chain = h.protect(h.identify(h.mux))
 	return h
@@ -123,6 +126,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.chain.Se
 // Drain ends every stream of events, so that a server that shuts down need not wait for them. Their readers come back
 // elsewhere and miss nothing. Streams that begin later end at once.
 func (h *Handler) Drain() { h.drain.Do(func() { close(h.drained) }) }
+
+// Streams is how many streams of events are open.
+func (h *Handler) Streams() int { return int(h.streams.Load()) }
 
 // Server returns an HTTP server for the handler with limits on time and size. Its Shutdown drains streams.
 func (h *Handler) Server() *http.Server {

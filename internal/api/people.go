@@ -144,12 +144,6 @@ type auditQuery struct {
 	Actor  string `query:"actor" maxLength:"128" doc:"Only entries of this user or key."`
 }
 
-// head is the end of an audit log, with the hash in hex digits.
-type head struct {
-	Seq  int64  `json:"seq" minimum:"0"`
-	Hash string `json:"hash" maxLength:"64" doc:"SHA-256 in hex digits."`
-}
-
 func (h *Handler) audit() {
 	const tag = "audit"
 	route(h, tag, "list-audit-log", "GET /api/v1/audit", "The audit log, newest first", h.listAudit)
@@ -174,7 +168,7 @@ func (h *Handler) listAudit(ctx context.Context, in *auditQuery) (*plain[wire.Pa
 	return &plain[wire.Page[access.Entry]]{pageOf(entries, in.Limit, func(e access.Entry) string { return strconv.FormatInt(e.Seq, 10) })}, nil
 }
 
-func (h *Handler) verifyAudit(ctx context.Context, in *bodyOf[head]) (*plain[head], error) {
+func (h *Handler) verifyAudit(ctx context.Context, in *bodyOf[wire.AuditHead]) (*plain[wire.AuditHead], error) {
 	known, err := hex.DecodeString(in.Body.Hash)
 	if err != nil {
 		return nil, invalid(ctx, "/hash", "format", "the hash is not in hex digits")
@@ -183,5 +177,5 @@ func (h *Handler) verifyAudit(ctx context.Context, in *bodyOf[head]) (*plain[hea
 	if err != nil {
 		return nil, err
 	}
-	return &plain[head]{head{end.Seq, hex.EncodeToString(end.Hash)}}, nil
+	return &plain[wire.AuditHead]{wire.AuditHead{Seq: end.Seq, Hash: hex.EncodeToString(end.Hash)}}, nil
 }

@@ -18,9 +18,6 @@ import (
 	"github.com/hozo-run/hozo/internal/run"
 )
 
-// maxFollowed is how many runs one stream can have.
-const maxFollowed = 100
-
 // reconnectMS is what readers are told to wait before they come back.
 const reconnectMS = 1000
 
@@ -41,7 +38,7 @@ func (r Resume) id() string {
 	return r.After
 }
 
-func (h *Handler) streams() {
+func (h *Handler) events() {
 	const tag = "events"
 	route(h, tag, "follow-run", "GET /api/v1/runs/{id}/events", "The events of a run as they come; 204 if it has ended and the reader has them all", h.followRun,
 		content(wire.EventsType, "Server-sent events: id is the number of the event, event its type, data the event."))
@@ -239,6 +236,8 @@ func (m *merged) id() string {
 // returns false. A reader that takes nothing for a while is cut off; nobody waits for it.
 func (h *Handler) stream(follow func(ctx context.Context, send func([]byte) bool) error) *huma.StreamResponse {
 	return &huma.StreamResponse{Body: func(c huma.Context) {
+		h.streams.Add(1)
+		defer h.streams.Add(-1)
 		c.SetHeader("Content-Type", wire.EventsType)
 		c.SetHeader("X-Accel-Buffering", "no")
 		c.SetStatus(http.StatusOK)

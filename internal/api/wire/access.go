@@ -71,3 +71,10 @@ type Role struct {
 	Name        access.Role         `json:"name"`
 	Permissions []access.Permission `json:"permissions"`
 }
+
+// AuditHead is the end of an audit log.
+type AuditHead struct {
+	Seq int64 `json:"seq" minimum:"0"`
+	// Hash is SHA-256 in hex digits.
+	Hash string `json:"hash" maxLength:"64" doc:"SHA-256 in hex digits."`
+}
