@@ -241,8 +241,8 @@ func withoutTop(files Files) Files {
 	return bare
 }
 
-// archiveTime is the time of every entry: the earliest that the format has.
-var archiveTime = time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)
+// archiveTime is that of every entry: the earliest that the format has.
+func archiveTime() time.Time { return time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC) }
 
 // WriteArchive writes files as a ZIP archive whose bytes depend on nothing but the files: entries by name, one time, not
 // compressed, since what a compressor makes differs between versions of it.
@@ -251,7 +251,7 @@ func WriteArchive(files Files) ([]byte, error) {
 	w := zip.NewWriter(&b)
 	for _, path := range slices.Sorted(maps.Keys(files)) {
 		content := files[path]
-		header := &zip.FileHeader{Name: path, Method: zip.Store, Modified: archiveTime, CRC32: crc32.ChecksumIEEE(content),
+		header := &zip.FileHeader{Name: path, Method: zip.Store, Modified: archiveTime(), CRC32: crc32.ChecksumIEEE(content),
 			CompressedSize64: uint64(len(content)), UncompressedSize64: uint64(len(content))}
 		header.SetMode(0o644)
 		entry, err := w.CreateRaw(header)
