@@ -28,8 +28,9 @@ const (
 	maxHashing = 4
 	saltBytes  = 16
 	hashBytes  = 32
-	// maxMemory bounds what a stored hash may ask for.
+	// maxMemory, in KiB, and maxTime bound what a stored hash may ask for.
 	maxMemory = 1 << 20
+	maxTime   = 64
 )
 
 // Cost says how much work it is to hash a password with argon2id (RFC 9106).
@@ -43,8 +44,8 @@ type Cost struct {
 func DefaultCost() Cost { return Cost{Memory: 19 << 10, Time: 2, Threads: 1} }
 
 func (c Cost) check() error {
-	if c.Time < 1 || c.Threads < 1 || c.Memory < 8*uint32(c.Threads) || c.Memory > maxMemory {
-		return errors.New("the cost of password hashes must be 1 or more passes and threads, and 8 KiB for each thread to 1 GiB of memory")
+	if c.Time < 1 || c.Threads < 1 || c.Memory < 8*uint32(c.Threads) || c.Memory > maxMemory || c.Time > maxTime {
+		return errors.New("the cost of password hashes must be 1 to 64 passes, 1 or more threads, and 8 KiB for each thread to 1 GiB of memory")
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package account
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -18,6 +19,8 @@ const (
 	maxModelID = 256
 	// AnyVersion takes the place of a version where a change may replace whatever there is, also nothing.
 	AnyVersion = -1
+	// maxTries is how often AnyVersion tries against others.
+	maxTries = 16
 )
 
 // Binding says which model an agent uses. It is all of an agent that a project may choose.
@@ -65,6 +68,17 @@ func (b Binding) scope() string {
 // store.ErrExists, store.ErrNotFound and store.ErrStale.
 func (s *Service) SaveBinding(ctx context.Context, tenant string, b Binding, version int64) (Binding, error) {
 	b.UpdatedAt = s.moment()
+	for try := 1; ; try++ {
+		saved, err := s.saveBinding(ctx, tenant, b, version)
+		// Whoever takes any version does not lose against others who save at the same time.
+		lost := errors.Is(err, store.ErrExists) || errors.Is(err, store.ErrStale)
+		if !lost || version != AnyVersion || try == maxTries {
+			return saved, err
+		}
+	}
+}
+
+func (s *Service) saveBinding(ctx context.Context, tenant string, b Binding, version int64) (Binding, error) {
 	problems := checkBinding(b)
 	err := s.db.Write(ctx, func(tx *store.Tx) error {
 		found := slices.Clone(problems)

@@ -2,12 +2,15 @@ package account_test
 
 import (
 	"fmt"
+	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/hozo-run/hozo/internal/account"
+	"github.com/hozo-run/hozo/internal/secret"
 	"github.com/hozo-run/hozo/internal/store"
 	"github.com/hozo-run/hozo/internal/store/storetest"
 	"github.com/hozo-run/hozo/job"
@@ -130,4 +133,83 @@ func TestABindingIsReplacedByItsVersion(t *testing.T) {
 		}
 		wants(t, "deleting nothing", s.DeleteBinding(t.Context(), tenant, "", "a", account.AnyVersion), store.ErrNotFound)
 	})
+}
+
+func TestOfManyWhoSaveAtOnceOneWinsEachVersion(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		s := service(t, db, ring(t))
+		must[account.Provider](t)(s.CreateProvider(t.Context(), tenant, chat("main", "https://llm.example/v1", "k")))
+		must[account.Server](t)(s.CreateServer(t.Context(), tenant, account.ServerDraft{Name: "docs", URL: "https://mcp.example/"}))
+		for name, tc := range map[string]struct {
+			save func(i int) error
+			wins int
+			lost error
+		}{
+			"the first binding": {func(i int) error {
+				_, err := s.SaveBinding(t.Context(), tenant, account.Binding{Agent: "first", Provider: "main", Model: fmt.Sprint("m", i)}, 0)
+				return err
+			}, 1, store.ErrExists},
+			"a binding of any version": {func(i int) error {
+				_, err := s.SaveBinding(t.Context(), tenant, account.Binding{Agent: "any", Provider: "main", Model: fmt.Sprint("m", i)}, account.AnyVersion)
+				return err
+			}, 8, nil},
+			"a provider": {func(i int) error {
+				_, err := s.UpdateProvider(t.Context(), tenant, "main", 1, chat("main", "https://llm.example/v1", fmt.Sprint("k", i)))
+				return err
+			}, 1, store.ErrStale},
+			"a server": {func(i int) error {
+				_, err := s.UpdateServer(t.Context(), tenant, "docs", 1, account.ServerDraft{URL: fmt.Sprint("https://mcp.example/", i)})
+				return err
+			}, 1, store.ErrStale},
+		} {
+			errs := make([]error, 8)
+			var all sync.WaitGroup
+			for i := range errs {
+				all.Go(func() { errs[i] = tc.save(i) })
+			}
+			all.Wait()
+			wins := 0
+			for _, err := range errs {
+				if err == nil {
+					wins++
+				} else {
+					wants(t, name, err, tc.lost)
+				}
+			}
+			if wins != tc.wins {
+				t.Errorf("%s: %d of 8 won, want %d", name, wins, tc.wins)
+			}
+		}
+		if b := must[account.Binding](t)(s.Binding(t.Context(), tenant, "", "any")); b.Version != 8 {
+			t.Errorf("after 8 changes the version is %d", b.Version)
+		}
+	})
+}
+
+func BenchmarkResolve(b *testing.B) {
+	db, err := store.Open(b.Context(), storetest.SQLite(b))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer db.Close()
+	keys, err := secret.Load(filepath.Join(b.TempDir(), "keys"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	s, err := account.New(account.Config{DB: db, Keys: keys, Adapters: adapters(), Models: models})
+	if err != nil {
+		b.Fatal(err)
+	}
+	if _, err := s.CreateProvider(b.Context(), tenant, chat("main", "https://llm.example/v1", "k")); err != nil {
+		b.Fatal(err)
+	}
+	if _, err := s.SaveBinding(b.Context(), tenant, account.Binding{Provider: "main", Model: "m"}, 0); err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if _, err := s.Resolve(b.Context(), tenant, account.Wanted{Agent: "a", Project: "p"}); err != nil {
+			b.Fatal(err)
+		}
+	}
 }
