@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
@@ -45,8 +44,6 @@ func (b folderBlobs) Put(_ context.Context, hash string, content io.Reader) erro
 func (b folderBlobs) Open(_ context.Context, hash string) (io.ReadCloser, error) {
 	return os.Open(filepath.Join(string(b), hash))
 }
-
-var _ fs.File = (*os.File)(nil)
 
 // fakeJob is a job that a test plays.
 type fakeJob struct {
