@@ -13,7 +13,7 @@ import (
 // variable changes it, so a proxy is never used by accident; it keeps no cookies; and as it is used without an
 // http.Client, it follows no redirect, so credentials go to the configured address and nowhere else.
 var transport = sync.OnceValue(func() *http.Transport {
-	dialer := &net.Dialer{Timeout: 15 * time.Second, KeepAlive: 30 * time.Second}
+	dialer := &net.Dialer{Timeout: 15 * time.Second, KeepAlive: 30 * time.Second, Control: checkDial}
 	return &http.Transport{
 		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 			c, err := dialer.DialContext(ctx, network, address)
