@@ -17,10 +17,11 @@ import (
 
 // Codes of the problems that checking finds, beside codeInvalid, codeEncoding and codeOutOfRange.
 const (
-	codeRequired    = "required"
-	codeUnknown     = "unknown"
-	codeDuplicate   = "duplicate"
-	codeUnsupported = "unsupported"
+	codeRequired     = "required"
+	codeUnknown      = "unknown"
+	codeDuplicate    = "duplicate"
+	codeNameReserved = "name-reserved"
+	codeUnsupported  = "unsupported"
 )
 
 // maxSeconds keeps every duration of a spec within time.Duration.

@@ -126,6 +126,8 @@ func (c *checker) subagents(at string, roster []Subagent, depth int) {
 			c.add(codeRequired, pointer+"/name", "must not be empty")
 		case !toolName(s.Name):
 			c.addHint(codeInvalid, pointer+"/name", "letters, digits, hyphens and underscores, at most 64", "%q is no name for a tool", shorten(s.Name))
+		case strings.HasPrefix(s.Name, "mcp__"):
+			c.addHint(codeNameReserved, pointer+"/name", "names that begin with mcp__ belong to the tools of MCP servers", "the name %q is reserved", s.Name)
 		case twice:
 			c.add(codeDuplicate, pointer+"/name", "the subagent %q is given twice, first at %s/%d", s.Name, at, before)
 		default:
