@@ -150,6 +150,8 @@ type probeReply struct {
 	Refused  string `json:"refused,omitempty"`
 	// Problem says why a reply without a call has none, or what is wrong with the call.
 	Problem string `json:"problem,omitempty"`
+	// Failed says that there was no reply: the problem is one of the request.
+	Failed bool `json:"failed,omitempty"`
 	// FirstMS and TotalMS are the times to the first delta and to the end, in milliseconds.
 	FirstMS       int64 `json:"firstMs"`
 	TotalMS       int64 `json:"totalMs"`
@@ -190,7 +192,7 @@ func (s *probed) ask(ctx context.Context, asText bool) probeReply {
 		err = dialog.Append(llm.UserText(probePrompt))
 	}
 	if err != nil {
-		return probeReply{Calls: callsNone, Problem: err.Error()}
+		return probeReply{Calls: callsNone, Problem: err.Error(), Failed: true}
 	}
 	limit := int64(probeTokens)
 	if model.MaxOutputTokens > 0 {
@@ -220,7 +222,7 @@ func judgeProbe(response llm.Response, err error) probeReply {
 	calls := response.Message.ToolCalls()
 	switch {
 	case err != nil:
-		reply.Problem = err.Error()
+		reply.Problem, reply.Failed = err.Error(), true
 	case response.Stop == llm.StopLength:
 		reply.Problem = "the reply was cut at its limit"
 	case len(calls) == 0 && reply.Refused == "":

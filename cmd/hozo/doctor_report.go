@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -91,6 +92,12 @@ func (r *modelReport) conclude() {
 	r.FirstMS, r.TotalMS = middle(first), middle(total)
 }
 
+// unanswered reports whether every request failed, the one with the tool in the prompt included.
+func (r *modelReport) unanswered() bool {
+	answered := func(reply probeReply) bool { return !reply.Failed }
+	return !slices.ContainsFunc(r.Replies, answered) && (r.AsText == nil || !answered(*r.AsText))
+}
+
 // advise says what to set for the model, and what else to do.
 func (r *modelReport) advise(s *probed, api string) {
 	r.Compat, r.Advice = map[string]any{}, []string{}
@@ -100,6 +107,8 @@ func (r *modelReport) advise(s *probed, api string) {
 	case r.usable() == 0 && r.AsText != nil && r.AsText.Calls == callsText:
 		r.Compat["toolsAsText"] = true
 		say("Set toolsAsText: the model calls the tool when it is declared in the prompt (as %s), and not when the API declares it.", r.AsText.Format)
+	case r.unanswered():
+		say("No request was answered, so nothing is known about the calls of this model. %s.", sentence(r.Replies[0].Problem))
 	case r.usable() == 0:
 		say("Use another model or server for agents with tools: this one called none. %s.", sentence(r.Replies[0].Problem))
 	case r.Text > 0 && (!understood || format != "" && string(format) != r.Format):
