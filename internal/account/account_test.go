@@ -387,6 +387,7 @@ func TestATestCallSaysHowItWent(t *testing.T) {
 		gone := httptest.NewServer(http.NotFoundHandler())
 		gone.Close()
 		create(chat("gone", gone.URL, key))
+		create(chat("metadata", "http://169.254.169.254/v1", key))
 		create(account.ProviderDraft{ID: "offline", Name: "Offline", Config: job.ProviderConfig{API: job.APIOffline}})
 		for _, tc := range []struct {
 			id, model, class string
@@ -396,7 +397,7 @@ func TestATestCallSaysHowItWent(t *testing.T) {
 			{"auth", "m", string(llm.ClassAuth), 401, false}, {"limit", "m", string(llm.ClassRateLimit), 429, false},
 			{"down", "m", string(llm.ClassOverloaded), 503, false}, {"odd", "m", string(llm.ClassInvalidRequest), 400, false},
 			{"gone", "m", string(llm.ClassConnection), 0, false}, {"offline", "", account.FailConfig, 0, false},
-			{"offline", offline.Surveyor, "", 0, true},
+			{"metadata", "m", string(llm.ClassInvalidRequest), 0, false}, {"offline", offline.Surveyor, "", 0, true},
 		} {
 			got := must[account.TestResult](t)(s.TestProvider(t.Context(), tenant, tc.id, tc.model))
 			if got.OK != tc.ok || got.Class != tc.class || got.Status != tc.status || got.OK == (got.Message != "") {
