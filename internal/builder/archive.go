@@ -11,7 +11,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"golang.org/x/text/cases"
@@ -241,8 +240,12 @@ func withoutTop(files Files) Files {
 	return bare
 }
 
-// archiveTime is that of every entry: the earliest that the format has.
-func archiveTime() time.Time { return time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC) }
+const (
+	// archiveDate is that of every entry: the first of January 1980, the earliest that the format has.
+	archiveDate = 1<<5 | 1
+	// storeVersion is the version of the format that a reader has to know, 1.0.
+	storeVersion = 10
+)
 
 // WriteArchive writes files as a ZIP archive whose bytes depend on nothing but the files: entries by name, one time, not
 // compressed, since what a compressor makes differs between versions of it.
@@ -251,9 +254,11 @@ func WriteArchive(files Files) ([]byte, error) {
 	w := zip.NewWriter(&b)
 	for _, path := range slices.Sorted(maps.Keys(files)) {
 		content := files[path]
-		header := &zip.FileHeader{Name: path, Method: zip.Store, Modified: archiveTime(), CRC32: crc32.ChecksumIEEE(content),
-			CompressedSize64: uint64(len(content)), UncompressedSize64: uint64(len(content))}
+		header := &zip.FileHeader{Name: path, Method: zip.Store, CRC32: crc32.ChecksumIEEE(content),
+			CompressedSize64: uint64(len(content)), UncompressedSize64: uint64(len(content)), ReaderVersion: storeVersion}
 		header.SetMode(0o644)
+		//lint:ignore SA1019 a raw entry takes its time from this field alone
+		header.ModifiedDate = archiveDate
 		entry, err := w.CreateRaw(header)
 		if err == nil {
 			_, err = entry.Write(content)
