@@ -182,7 +182,7 @@ func (f *flight) attempt(ctx context.Context) error {
 		return f.notStarted(ctx, CodeNotCompiled, err)
 	}
 	if keeper, ok := f.worker.config.Compiler.(Keeper); ok {
-		defer keeper.Discard(ctx, f.run, spec)
+		defer func() { keeper.Discard(ctx, f.run, spec) }() // with the state that the run has then
 	}
 	handle, err := f.start(ctx, spec, host)
 	if err != nil {
@@ -350,14 +350,20 @@ func (f *flight) lost(ctx context.Context, message string) error {
 // finish ends the attempt with an outcome.
 func (f *flight) finish(ctx context.Context, outcome job.Outcome) error {
 	f.end()
-	_, err := f.recorder.Finish(ctx, outcome)
+	state, err := f.recorder.Finish(ctx, outcome)
+	if err == nil {
+		f.run.State = state
+	}
 	return err
 }
 
 // release ends the attempt so that another one goes on.
 func (f *flight) release(ctx context.Context, why run.Released) error {
 	f.end()
-	_, err := f.recorder.Release(ctx, why)
+	state, err := f.recorder.Release(ctx, why)
+	if err == nil {
+		f.run.State = state
+	}
 	return err
 }
 

@@ -36,8 +36,9 @@ type Keeper interface {
 	// Keep is called when the job of a run has ended, before the run says so: it keeps what is worth keeping. It may be
 	// called again for the same run, after a crash. Its error is tried again as an attempt that was lost.
 	Keep(ctx context.Context, r run.Run, spec *job.Spec, outcome job.Outcome) error
-	// Discard is called when this process is done with a run: it has ended, or goes on elsewhere. Directories that Compile
-	// made are not needed any more.
+	// Discard is called when this process is done with an attempt. Directories that Compile made are not needed any more if
+	// the run has ended (r.State is final); else it goes on, here or elsewhere. A state that is still run.Running says that
+	// another process has the run.
 	Discard(ctx context.Context, r run.Run, spec *job.Spec)
 }
 

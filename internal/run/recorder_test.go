@@ -386,3 +386,20 @@ func TestTheTimelineHasWholeAnswers(t *testing.T) {
 		}
 	})
 }
+
+func TestAJobStartsOnlyOnce(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, storetest.Open(t, storetest.SQLite(t)))
+	born := f.create(request(), claim("a"))
+	id := born.Run.ID
+	first := f.record(born.Lease)
+	report(t, first, event(id, 1, started("1")))
+	other := f.create(request(), claim("a")) // whatever the first one had to store by now is stored
+	appendFrame(t, f.record(other.Lease), frame(t, 1, 0, job.FrameSpec, job.SpecFrame{}))
+	first.Abandon()
+	f.clock.turn(lease + time.Second)
+	_, l := f.take(id, "b")
+	if r := f.record(l); r.NextSeq() != 1 || r.Frames() != 0 {
+		t.Errorf("an attempt that recorded nothing has reported %d events", r.NextSeq()-1)
+	}
+}

@@ -165,13 +165,17 @@ func note(id string, seq int64) *job.Event {
 
 func frame(t *testing.T, n, seq int64, kind job.FrameType, data any) []byte {
 	t.Helper()
+	return mustFrame(n, seq, kind, data)
+}
+
+func mustFrame(n, seq int64, kind job.FrameType, data any) []byte {
 	encoded, err := json.Marshal(data)
 	if err != nil {
-		t.Fatal(err)
+		panic(err)
 	}
 	line, err := json.Marshal(job.Frame{V: job.FrameVersion, N: n, Seq: seq, Type: kind, Data: encoded})
 	if err != nil {
-		t.Fatal(err)
+		panic(err)
 	}
 	return line
 }

@@ -79,6 +79,9 @@ func (b *batch) answer(err error) {
 func (r *Recorder) gather(now bool) (b batch, more bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.last.N == 0 && !r.closed && len(r.events) > 0 && r.events[0].Type == job.EventStarted {
+		return batch{}, false // a job that was reported to start must be one that can be resumed: it starts only once
+	}
 	events := min(len(r.events), maxBatch)
 	reached := r.seq
 	if events < len(r.events) {
