@@ -173,7 +173,7 @@ func (f *File) begin(prepare func() error) error {
 		err = prepare()
 	}
 	if err == nil {
-		err = noteHolder(f.path, holder{PID: os.Getpid(), Attempt: f.attempt})
+		err = noteHolder(f.path, holder{PID: os.Getpid(), Attempt: f.attempt, OutDir: f.options.OutDir})
 	}
 	if err != nil {
 		return errors.Join(err, f.lock.Close())

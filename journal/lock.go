@@ -10,11 +10,13 @@ import (
 	"github.com/hozo-run/hozo/problem"
 )
 
-// holder is the content of FILE.lock: who has the journal open, or had it last. It is no lock by itself: the lock is on
+// holder is the content of FILE.lock: who has the journal open, or had it last, and where its output directory is. It is no lock by itself: the lock is on
 // the journal, ends with its process whatever happens to it, and nothing has to be cleaned up after a crash.
 type holder struct {
 	PID     int   `json:"pid"`
 	Attempt int64 `json:"attempt"`
+	// OutDir is empty if the journal keeps no output files.
+	OutDir string `json:"outDir,omitempty"`
 }
 
 // takeLock makes the file ours until it is closed.
@@ -53,6 +55,16 @@ func lastAttempt(path string) int64 {
 		return 0 // lost or cut by a crash; the frames know of suspended attempts
 	}
 	return h.Attempt
+}
+
+// LastOutDir is the output directory of the last attempt of the journal at path, which an attempt before it may have had
+// elsewhere. It is "" if that is not known.
+func LastOutDir(path string) string {
+	h, err := readHolder(path)
+	if err != nil {
+		return ""
+	}
+	return h.OutDir
 }
 
 // noteHolder replaces FILE.lock as a whole, so that nobody reads half of it.

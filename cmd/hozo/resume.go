@@ -78,7 +78,7 @@ func (p *program) resume(f *runFlags, d *decisionFlags, path string) error {
 	if summary.Outcome != nil {
 		return usageError("%s: the job has already ended as %s", path, summary.Ending())
 	}
-	if err := f.moveWorkspace(&spec.Workspace); err != nil {
+	if err := f.moveWorkspace(&spec.Workspace, journal.LastOutDir(path)); err != nil {
 		return err
 	}
 	if err := p.addCredentials(f, spec); err != nil {
@@ -100,8 +100,9 @@ func (p *program) resume(f *runFlags, d *decisionFlags, path string) error {
 }
 
 // moveWorkspace gives a recorded job the directories of --workspace and --out. What the agent sees of them must not change,
-// so the output directory keeps its name; what was below the workspace is still there.
-func (f *runFlags) moveWorkspace(w *job.Workspace) error {
+// so the output directory keeps its name; what was below the workspace is still there. lastOut is the output directory of
+// the last attempt, which may go on with what it left there.
+func (f *runFlags) moveWorkspace(w *job.Workspace, lastOut string) error {
 	if f.workspace != "" {
 		root, err := filepath.Abs(f.workspace)
 		if err != nil {
@@ -126,7 +127,7 @@ func (f *runFlags) moveWorkspace(w *job.Workspace) error {
 		return usageError("--out %s: the agent knows its output directory as %q; choose a directory of that name", f.out, filepath.Base(w.OutDir))
 	}
 	entries, err := os.ReadDir(out)
-	if err == nil && len(entries) > 0 && out != w.OutDir {
+	if err == nil && len(entries) > 0 && out != w.OutDir && out != lastOut {
 		return usageError("--out %s is not empty; the recorded files need a directory of their own", f.out)
 	}
 	moveOut(w, out)
@@ -244,16 +245,35 @@ func (p *program) decisions(f *runFlags, d *decisionFlags, path string, summary 
 }
 
 // restoreMissing makes an output directory that is missing or empty as the last checkpoint has it. One that holds files is
-// left alone: a call that was interrupted may have left there what nobody recorded.
+// left alone: a call that was interrupted may have left there what nobody recorded. It is made beside its place and then
+// moved there, so that a process that dies meanwhile leaves no half of it to be taken for the whole.
 func restoreMissing(path, out string) error {
-	if entries, err := os.ReadDir(out); err == nil && len(entries) > 0 {
+	entries, err := os.ReadDir(out)
+	switch {
+	case err == nil && len(entries) > 0:
 		return nil
-	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return err
 	}
 	tree, err := journal.TreeOf(journal.Read(path))
 	if err != nil {
 		return err
 	}
-	return tree.Restore(filepath.Clean(out), journal.BlobsPath(path))
+	out = realPath(out)
+	if len(tree) == 0 {
+		return os.MkdirAll(out, 0o755)
+	}
+	beside := out + ".restoring"
+	if err := tree.Restore(beside, journal.BlobsPath(path)); err != nil {
+		return err
+	}
+	if before, err := os.Stat(out); err == nil { // a private directory stays one
+		if err := os.Chmod(beside, before.Mode().Perm()); err != nil {
+			return err
+		}
+	}
+	if err := os.Remove(out); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("the output directory of the last checkpoint is at %s and cannot be moved to its place: %w", beside, err)
+	}
+	return os.Rename(beside, out)
 }
