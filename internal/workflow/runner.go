@@ -83,6 +83,9 @@ type Runner struct {
 	closing chan struct{}
 	close   func()
 	drivers sync.WaitGroup
+	mutex   sync.Mutex
+	// driven are the workflows that this process works on now; each channel is closed when it stops.
+	driven map[string]chan struct{}
 }
 
 // NewRunner returns a runner. It starts nothing; Close ends what its methods start.
@@ -99,7 +102,8 @@ func NewRunner(config RunnerConfig) (*Runner, error) {
 	if config.Failed == nil {
 		config.Failed = func(string, error) {}
 	}
-	r := &Runner{config: config, db: config.DB, now: config.Now, owner: rand.Text(), closing: make(chan struct{})}
+	r := &Runner{config: config, db: config.DB, now: config.Now, owner: rand.Text(), closing: make(chan struct{}),
+		driven: make(map[string]chan struct{})}
 	r.close = sync.OnceFunc(func() { close(r.closing) })
 	return r, nil
 }
@@ -165,17 +169,45 @@ func (r *Runner) Cancel(ctx context.Context, tenant, id, cause string) error {
 	return nil
 }
 
-// drive works on a workflow in the background, until Close.
+// Await returns when this process does not work on a workflow any more: because it has ended, because of a fault that
+// leaves it to a later Resume, or because of Close. It returns at once for one that it does not work on.
+func (r *Runner) Await(ctx context.Context, id string) {
+	r.mutex.Lock()
+	stopped := r.driven[id]
+	r.mutex.Unlock()
+	if stopped == nil {
+		return
+	}
+	select {
+	case <-stopped:
+	case <-ctx.Done():
+	}
+}
+
+// drive works on a workflow in the background, until Close. One that this process works on already is left alone.
 func (r *Runner) drive(tenant, id string) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	if r.driven[id] != nil {
+		return
+	}
+	stopped := make(chan struct{})
+	r.driven[id] = stopped
 	r.drivers.Go(func() {
 		ctx, done := context.WithCancel(context.Background())
 		var beside sync.WaitGroup
 		beside.Go(func() { r.renew(ctx, done, tenant, id) })
-		if err := r.steps(ctx, tenant, id); err != nil && ctx.Err() == nil {
-			r.config.Failed(id, err)
-		}
+		err := r.steps(ctx, tenant, id)
+		closed := ctx.Err() != nil
 		done()
 		beside.Wait()
+		r.mutex.Lock()
+		delete(r.driven, id)
+		r.mutex.Unlock()
+		close(stopped)
+		if err != nil && !closed {
+			r.config.Failed(id, err)
+		}
 	})
 }
 
