@@ -12,6 +12,7 @@ import (
 
 	"github.com/hozo-run/hozo/job"
 	"github.com/hozo-run/hozo/llm"
+	"github.com/hozo-run/hozo/problem"
 )
 
 // snapshot is what a directory holds: content by path, with a mark for files that may be run and for directories.
@@ -304,5 +305,31 @@ func TestAForkEndsAfterItsTurn(t *testing.T) {
 				t.Errorf("the answer is not replaced: %s", last)
 			}
 		})
+	}
+}
+
+func TestTheFilesOfAJournalThatWasMovedAwayAreNotLost(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "job.journal")
+	kept := filepath.Join(BlobsPath(path), "abc")
+	if err := os.Mkdir(BlobsPath(path), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	write(t, kept, "alpha")
+	if _, err := Create(path, Options{}); problem.KindOf(err) != problem.Conflict || !strings.Contains(err.Error(), "another journal") {
+		t.Errorf("the error is %v", err)
+	}
+	if _, err := os.Stat(kept); err != nil {
+		t.Error(err)
+	}
+	if err := os.Remove(kept); err != nil {
+		t.Fatal(err)
+	}
+	f, err := Create(path, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Error(err)
 	}
 }

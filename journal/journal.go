@@ -81,7 +81,7 @@ func lockPath(path string) string { return path + ".lock" }
 func tornPath(path string) string { return path + ".torn" }
 
 // Create makes a journal at a path where there is none yet, or an empty file. An existing journal is an error of kind
-// Conflict.
+// Conflict, and so are output files that another one has left beside it.
 func Create(path string, o Options) (*File, error) {
 	file, err := openRegular(path, os.O_RDWR|os.O_CREATE)
 	if err != nil {
@@ -122,8 +122,13 @@ func (f *File) createIn(file *os.File) error {
 	if err := file.Chmod(0o600); err != nil {
 		return err
 	}
+	// A journal that was moved away may have left its output files here, the only copy of them.
+	if left, err := os.ReadDir(BlobsPath(f.path)); err == nil && len(left) > 0 {
+		return &problem.Error{Kind: problem.Conflict, Message: BlobsPath(f.path) +
+			" holds the output files of another journal; move it with its journal, remove it, or name another file"}
+	}
 	if err := os.RemoveAll(BlobsPath(f.path)); err != nil {
-		return err // files of a journal that was removed
+		return err
 	}
 	f.attempt = 1
 	return syncDir(filepath.Dir(f.path))
