@@ -170,23 +170,30 @@ func (r *Recorder) prepare(ctx context.Context, b *batch) error {
 	return nil
 }
 
-// insert writes the rows of a batch, all of them or none: if the lease is lost no statement writes anything.
+// insert writes the rows of a batch, all of them or none: the first one is written only if the lease holds, and then the
+// lease holds until the transaction ends.
 func (r *Recorder) insert(ctx context.Context, tx *store.Tx, b *batch) (lost bool, err error) {
-	rows := make([][3]any, 0, max(len(b.events), len(b.frames)))
-	for _, e := range b.events {
-		rows = append(rows, [3]any{e.Seq, string(e.Type), string(e.Line)})
+	events := make([]record, len(b.events))
+	for i, e := range b.events {
+		events[i] = record{e.Seq, string(e.Type), string(e.Line)}
 	}
-	if lost, err = r.lease.insert(ctx, tx, "run_events (run, seq, type, event)", rows); lost || err != nil {
+	frames := make([]record, len(b.frames))
+	for i, e := range b.frames {
+		frames[i] = record{e.head.N, string(e.head.Type), string(e.frame)}
+	}
+	const journal = "run_journal (run, n, type, frame)"
+	if len(events) > 0 {
+		lost, err = r.lease.insertFirst(ctx, tx, "run_events (run, seq, type, event)", events)
+	} else {
+		lost, err = r.lease.insertFirst(ctx, tx, journal, frames)
+		frames = nil
+	}
+	if lost || err != nil {
 		return lost, err
 	}
-	rows = rows[:0]
-	for _, e := range b.frames {
-		rows = append(rows, [3]any{e.head.N, string(e.head.Type), string(e.frame)})
+	if err := insertRows(ctx, tx, r.lease.Run, journal, frames); err != nil {
+		return false, err
 	}
-	if lost, err = r.lease.insert(ctx, tx, "run_journal (run, n, type, frame)", rows); lost || err != nil {
-		return lost, err
-	}
-	// The statements above have made sure that the lease holds until the transaction ends.
 	for _, step := range b.steps {
 		if err := step.insert(ctx, tx, r.lease.Run); err != nil {
 			return false, err
@@ -200,33 +207,44 @@ func (r *Recorder) insert(ctx context.Context, tx *store.Tx, b *batch) (lost boo
 	return n != 1, err
 }
 
+// record is a row of the journal or of the events.
+type record struct {
+	n    int64
+	kind string
+	line string
+}
+
 // maxRows is how many rows one statement inserts.
 const maxRows = 50
 
-// insert adds rows of a number and two texts to a table of the run, if the lease holds: it says so in the statement that
-// inserts. On PostgreSQL the statement also keeps others from taking the lease until the transaction has ended, so that
-// whoever takes it sees all that was written before.
-func (l Lease) insert(ctx context.Context, tx *store.Tx, table string, rows [][3]any) (lost bool, err error) {
+// insertFirst adds rows to a table of the run if the lease holds: the statement of the first row says so itself. On
+// PostgreSQL it also keeps others from taking the lease until the transaction has ended, so that whoever takes it sees all
+// that was written before; on SQLite a transaction that writes is the only one.
+func (l Lease) insertFirst(ctx context.Context, tx *store.Tx, table string, rows []record) (lost bool, err error) {
+	statement := "INSERT INTO " + table + " SELECT id, CAST(? AS BIGINT), CAST(? AS TEXT), CAST(? AS TEXT) FROM runs WHERE id = ? AND owner = ? AND fence = ?"
+	if tx.Dialect() == store.Postgres {
+		statement += " FOR SHARE"
+	}
+	n, err := tx.Exec(ctx, statement, rows[0].n, rows[0].kind, rows[0].line, l.Run, l.Owner, l.Fence)
+	if err != nil || n != 1 {
+		return true, err
+	}
+	return false, insertRows(ctx, tx, l.Run, table, rows[1:])
+}
+
+// insertRows adds rows to a table of a run whose lease holds until the transaction ends.
+func insertRows(ctx context.Context, tx *store.Tx, id, table string, rows []record) error {
 	for len(rows) > 0 {
 		part := rows[:min(len(rows), maxRows)]
 		rows = rows[len(part):]
-		values := strings.Repeat("(CAST(? AS BIGINT), CAST(? AS TEXT), CAST(? AS TEXT)), ", len(part))
-		statement := "INSERT INTO " + table + " SELECT r.id, v.column1, v.column2, v.column3 FROM runs r, (VALUES " + values[:len(values)-2] +
-			") AS v WHERE r.id = ? AND r.owner = ? AND r.fence = ? AND r.state = 'running'"
-		if tx.Dialect() == store.Postgres {
-			statement += " FOR SHARE OF r"
-		}
-		args := make([]any, 0, 3*len(part)+3)
+		args := make([]any, 0, 4*len(part))
 		for _, row := range part {
-			args = append(args, row[0], row[1], row[2])
+			args = append(args, id, row.n, row.kind, row.line)
 		}
-		n, err := tx.Exec(ctx, statement, append(args, l.Run, l.Owner, l.Fence)...)
-		if err != nil {
-			return false, err
-		}
-		if n != int64(len(part)) {
-			return true, nil
+		values := strings.TrimSuffix(strings.Repeat("(?, ?, ?, ?), ", len(part)), ", ")
+		if _, err := tx.Exec(ctx, "INSERT INTO "+table+" VALUES "+values, args...); err != nil {
+			return err
 		}
 	}
-	return false, nil
+	return nil
 }
