@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/hozo-run/hozo/internal/catalog"
 	"github.com/hozo-run/hozo/internal/store"
@@ -24,6 +25,9 @@ type Draft struct {
 
 // maxNote counts characters.
 const maxNote = 2000
+
+// CodeNoteInvalid is the code of a note that is too long or no text.
+const CodeNoteInvalid = "note-invalid"
 
 // Saved is what a change made of an agent.
 type Saved struct {
@@ -94,7 +98,10 @@ func (s *Service) prepareIn(around *around, name string, draft Draft) (*prepared
 		problems.AddHint(catalog.CodeNameMismatch, "/name", "copy the agent to give it another name", "the package is that of %q and not of %q", pkg.Name, name)
 	}
 	if len([]rune(draft.Note)) > maxNote {
-		problems.Add("too-long", "/note", "the note has more than %d characters", maxNote)
+		problems.Add(CodeNoteInvalid, "/note", "the note has more than %d characters", maxNote)
+	}
+	if !utf8.ValidString(draft.Note) || strings.ContainsRune(draft.Note, 0) {
+		problems.Add(CodeNoteInvalid, "/note", "the note is no text: it must be UTF-8 without NUL")
 	}
 	if err := problems.Err("save the agent"); err != nil {
 		return nil, err

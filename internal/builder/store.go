@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/hozo-run/hozo/internal/catalog"
 	"github.com/hozo-run/hozo/internal/store"
 )
 
@@ -63,6 +64,9 @@ func scanAgent(scan func(...any) error) (*row, error) {
 }
 
 func agentByName(ctx context.Context, q store.Querier, tenant, name string) (*row, error) {
+	if !catalog.ValidName(name) {
+		return nil, store.ErrNotFound // nor can a database be asked for every text
+	}
 	return scanAgent(func(dest ...any) error {
 		return q.QueryRow(ctx, rowColumns+" AND a.name = ?", []any{tenant, name}, dest...)
 	})
@@ -171,6 +175,9 @@ func scanVersion(name string, scan func(...any) error) (VersionFiles, error) {
 }
 
 func versionOf(ctx context.Context, q store.Querier, tenant, name string, version int64) (VersionFiles, error) {
+	if !catalog.ValidName(name) {
+		return VersionFiles{}, store.ErrNotFound
+	}
 	return scanVersion(name, func(dest ...any) error {
 		return q.QueryRow(ctx, versionColumns+" AND v.version = ?", []any{tenant, name, version}, dest...)
 	})
@@ -178,6 +185,9 @@ func versionOf(ctx context.Context, q store.Querier, tenant, name string, versio
 
 func listVersions(ctx context.Context, q store.Querier, tenant, name string) ([]Version, error) {
 	versions := []Version{}
+	if !catalog.ValidName(name) {
+		return versions, nil
+	}
 	err := q.Query(ctx, func(found store.Row) error {
 		v, err := scanVersion(name, found.Scan)
 		versions = append(versions, v.Version)
@@ -229,6 +239,9 @@ func scanSkill(scan func(...any) error) (skillRow, error) {
 }
 
 func skillByName(ctx context.Context, q store.Querier, tenant, name string) (skillRow, error) {
+	if !catalog.ValidName(name) {
+		return skillRow{}, store.ErrNotFound
+	}
 	return scanSkill(func(dest ...any) error {
 		return q.QueryRow(ctx, skillColumns+" AND name = ?", []any{tenant, name}, dest...)
 	})

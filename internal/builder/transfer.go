@@ -50,7 +50,10 @@ type Imported struct {
 // every problem, store.ErrExists for a name that is taken, and ErrBuiltIn.
 func (s *Service) Import(ctx context.Context, tenant string, request ImportRequest) (*Imported, error) {
 	files, problems := request.Files, problem.List(nil)
-	if request.Archive != nil {
+	switch {
+	case request.Archive != nil && len(files) > 0:
+		problems.Add("conflict", "/archive", "give files or an archive, not both")
+	case request.Archive != nil:
 		files, problems = ReadArchive(request.Archive)
 	}
 	gathered, remarks, found := gather(files)

@@ -130,6 +130,9 @@ func (r *Runner) Start(ctx context.Context, request StartRequest) (*Run, error) 
 		return nil, err
 	}
 	now := r.now().UTC().Truncate(time.Millisecond)
+	for name, value := range values {
+		values[name] = column(value)
+	}
 	run := &Run{ID: "wf_" + rand.Text(), Tenant: request.Tenant, Project: request.Project, Workflow: request.Definition.Name,
 		Digest: request.Definition.Digest(), Arguments: values, StartedBy: request.StartedBy, State: StateRunning,
 		CreatedAt: now, UpdatedAt: now, Steps: []StepRun{}, source: string(request.Definition.source)}
@@ -155,6 +158,9 @@ func (r *Runner) Resume(ctx context.Context) (int, error) {
 func (r *Runner) Cancel(ctx context.Context, tenant, id, cause string) error {
 	if cause == "" {
 		cause = "cancelled"
+	}
+	if _, err := r.Get(ctx, tenant, id); err != nil {
+		return err
 	}
 	if err := r.markCancelled(ctx, tenant, id, cause); err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/hozo-run/hozo/internal/store"
@@ -65,6 +66,11 @@ func (r *Run) current() *StepRun {
 	return nil
 }
 
+// column is a text as both databases take it.
+func column(text string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")
+}
+
 func moment(milli int64) time.Time {
 	if milli == 0 {
 		return time.Time{}
@@ -111,6 +117,9 @@ func scanRun(scan func(...any) error) (*Run, error) {
 
 // Get returns a run of a workflow with its steps. It is store.ErrNotFound for one that the tenant does not have.
 func (r *Runner) Get(ctx context.Context, tenant, id string) (*Run, error) {
+	if column(id) != id {
+		return nil, store.ErrNotFound
+	}
 	run, err := scanRun(func(dest ...any) error {
 		return r.db.QueryRow(ctx, runColumns+" AND id = ?", []any{tenant, id}, dest...)
 	})
@@ -173,14 +182,14 @@ func (r *Runner) endStep(ctx context.Context, run *Run, step *Step, id string, r
 	return r.db.Write(ctx, func(tx *store.Tx) error {
 		n, err := tx.Exec(ctx, `UPDATE workflow_runs SET state = ?, position = ?, message = ?, updated_at = ?, ended_at = ?
 			WHERE tenant = ? AND id = ? AND position = ? AND state = ?`,
-			string(after), position, text, now, ended, run.Tenant, run.ID, run.Position, string(StateRunning))
+			string(after), position, column(text), now, ended, run.Tenant, run.ID, run.Position, string(StateRunning))
 		if err != nil || n == 0 { // another process has seen the end of the step
 			return err
 		}
 		_, err = tx.Exec(ctx, `INSERT INTO workflow_run_steps (tenant, workflow, position, name, agent, run, state, answer, message, started_at,
 			ended_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (tenant, workflow, position)
 			DO UPDATE SET state = excluded.state, answer = excluded.answer, message = excluded.message, ended_at = excluded.ended_at`,
-			run.Tenant, run.ID, run.Position, step.Name, step.Agent, id, string(state), result.Answer, result.Message, now, now)
+			run.Tenant, run.ID, run.Position, step.Name, step.Agent, id, string(state), column(result.Answer), column(result.Message), now, now)
 		return err
 	})
 }
@@ -190,7 +199,7 @@ func (r *Runner) end(ctx context.Context, run *Run, state State, text string) er
 	return r.db.Write(ctx, func(tx *store.Tx) error {
 		now := r.millis()
 		_, err := tx.Exec(ctx, "UPDATE workflow_runs SET state = ?, message = ?, updated_at = ?, ended_at = ? WHERE tenant = ? AND id = ? AND state = ?",
-			string(state), text, now, now, run.Tenant, run.ID, string(StateRunning))
+			string(state), column(text), now, now, run.Tenant, run.ID, string(StateRunning))
 		return err
 	})
 }
@@ -198,8 +207,8 @@ func (r *Runner) end(ctx context.Context, run *Run, state State, text string) er
 // markCancelled keeps that somebody wants the workflow to end.
 func (r *Runner) markCancelled(ctx context.Context, tenant, id, cause string) error {
 	return r.db.Write(ctx, func(tx *store.Tx) error {
-		n, err := tx.Exec(ctx, "UPDATE workflow_runs SET cancel = CASE WHEN state = ? AND cancel = '' THEN ? ELSE cancel END, updated_at = updated_at WHERE tenant = ? AND id = ?",
-			string(StateRunning), cause, tenant, id)
+		n, err := tx.Exec(ctx, "UPDATE workflow_runs SET cancel = CASE WHEN state = ? AND cancel = '' THEN ? ELSE cancel END WHERE tenant = ? AND id = ?",
+			string(StateRunning), column(cause), tenant, id)
 		if err == nil && n == 0 {
 			return store.ErrNotFound
 		}
