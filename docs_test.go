@@ -12,6 +12,7 @@ import (
 
 	"github.com/hozo-run/hozo/internal/catalog"
 	"github.com/hozo-run/hozo/job"
+	"github.com/hozo-run/hozo/llm"
 )
 
 // The documents name what the code has: these tests fail when one of the two moves on alone.
@@ -92,6 +93,29 @@ func TestTheAgentPackageIsDescribed(t *testing.T) {
 	for name, word := range constants(t, "internal/catalog", "Code") {
 		if !named[word] {
 			t.Errorf("docs/agent-package.md does not name %q (catalog.%s)", word, name)
+		}
+	}
+}
+
+// Every API has a section of its own, and whoever has a server that differs finds each switch there.
+func TestProvidersAreDescribed(t *testing.T) {
+	text := readText(t, "docs/providers.md")
+	for _, api := range job.APIs() {
+		if api == "scripted" || api == "offline" {
+			continue // Scripts have a page of their own.
+		}
+		_, section, _ := strings.Cut(text, "\n## "+api+"\n")
+		section, _, _ = strings.Cut(section, "\n## ")
+		if points := strings.Count(section, "\n- **"); points < 2 {
+			t.Errorf("docs/providers.md says %d things about %s, want at least 2 under a heading of its own", points, api)
+		}
+	}
+	named := words(text + readText(t, "docs/text-tool-calls.md"))
+	compat := reflect.TypeFor[llm.Compat]()
+	for i := range compat.NumField() {
+		key, _, _ := strings.Cut(compat.Field(i).Tag.Get("json"), ",")
+		if !named[key] && !named["compat."+key] {
+			t.Errorf("no document names the switch %q of a model", key)
 		}
 	}
 }
