@@ -52,6 +52,7 @@ func ReadYAML(path string, data []byte) (*Document, problem.List) {
 	}
 	for i := range list {
 		list[i].Line = max(list[i].Line-1, 1) // there is no fence above
+		list[i].Message = strings.Replace(list[i].Message, "the frontmatter", "the file", 1)
 	}
 	if d == nil {
 		return nil, list
