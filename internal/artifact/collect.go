@@ -79,13 +79,20 @@ func (s *Store) candidates(ctx context.Context, before time.Time, after string) 
 // remove removes one content, unless somebody has wanted it since it was found.
 func (s *Store) remove(ctx context.Context, hash string, before time.Time) (bool, error) {
 	now := s.now()
-	var n int64
-	err := s.db.Write(ctx, func(tx *store.Tx) (err error) {
-		n, err = tx.Exec(ctx, "UPDATE blobs SET condemned_at = ? WHERE hash = ? AND touched_at < ? AND (condemned_at = 0 OR condemned_at < ?) AND "+unneeded,
+	condemned := false
+	err := s.db.Write(ctx, func(tx *store.Tx) error {
+		condemned = false
+		n, err := tx.Exec(ctx, "UPDATE blobs SET condemned_at = ? WHERE hash = ? AND touched_at < ? AND (condemned_at = 0 OR condemned_at < ?)",
 			now.UnixMilli(), hash, before.UnixMilli(), now.Add(-abandoned).UnixMilli())
+		if err != nil || n == 0 {
+			return err
+		}
+		// Only now nobody else can begin to need it; who did so before is seen by a statement of its own.
+		n, err = tx.Exec(ctx, "UPDATE blobs SET condemned_at = 0 WHERE hash = ? AND NOT ("+unneeded+")", hash)
+		condemned = n == 0
 		return err
 	})
-	if err != nil || n == 0 {
+	if err != nil || !condemned {
 		return false, err
 	}
 	bounded, cancel := context.WithTimeout(ctx, abandoned/2)

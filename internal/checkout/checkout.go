@@ -240,13 +240,24 @@ func notices(text string) []job.Notice {
 	return all
 }
 
-// writeFile replaces a file in one step.
+// writeFile replaces a file in one step, unless it says the same already.
 func writeFile(path, text string) error {
-	making := path + ".new"
-	if err := errors.Join(ignoreAbsent(os.Remove(making)), os.WriteFile(making, []byte(text), 0o444)); err != nil {
+	if now, err := os.ReadFile(path); err == nil && string(now) == text {
+		return nil
+	}
+	file, err := os.CreateTemp(filepath.Dir(path), ".new-*")
+	if err != nil {
 		return err
 	}
-	return os.Rename(making, path)
+	_, err = file.WriteString(text)
+	err = errors.Join(err, file.Chmod(0o444), file.Close())
+	if err == nil {
+		err = os.Rename(file.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(file.Name()))
+	}
+	return nil
 }
 
 func ignoreAbsent(err error) error {

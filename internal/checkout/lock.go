@@ -67,10 +67,12 @@ func retried(do func() error) error {
 
 // release gives the lock up. It may be called again.
 func (l *lock) release() error {
-	if err := l.file.Close(); !errors.Is(err, os.ErrClosed) {
-		return err
+	if !l.held() {
+		return nil
 	}
-	return nil
+	// Closing is not enough: a program that is being started has the file too, for a moment.
+	unlocked := retried(func() error { return syscall.Flock(int(l.file.Fd()), syscall.LOCK_UN) })
+	return errors.Join(os.NewSyscallError("flock", unlocked), l.file.Close())
 }
 
 // held reports whether the lock was not given up.
@@ -80,7 +82,7 @@ func (l *lock) held() bool {
 }
 
 // remove removes the file as long as nobody else can have it.
-func (l *lock) remove() error { return errors.Join(ignoreAbsent(os.Remove(l.path)), l.file.Close()) }
+func (l *lock) remove() error { return errors.Join(ignoreAbsent(os.Remove(l.path)), l.release()) }
 
 // runOf returns the run of the name of a lock.
 func runOf(name string) (string, bool) {
