@@ -2,6 +2,7 @@ package builtin_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -196,4 +197,70 @@ steps:
 			t.Errorf("%+v", run)
 		}
 	})
+}
+
+// scriptResult runs a script in a job of the agent inventory and returns what the model got.
+func scriptResult(t *testing.T, p *inProcess, code string) string {
+	t.Helper()
+	play, err := json.Marshal(map[string]any{"responses": []any{
+		map[string]any{"parts": []any{map[string]any{"call": map[string]any{"name": "codemode", "arguments": map[string]any{"code": code}}}}},
+		map[string]any{"text": `{{ range calls "codemode" }}{{ .text }}{{ end }}`}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := filepath.Join(t.TempDir(), "out")
+	if err := os.Mkdir(out, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	spec := &job.Spec{APIVersion: job.APIVersion, Task: "Run it.", Model: job.ModelRef{Provider: "s", ID: "m"},
+		Providers: map[string]job.ProviderConfig{"s": {API: job.APIScripted, Script: play}}, Limits: job.Limits{TimeoutSec: 60},
+		Workspace: job.Workspace{Root: filepath.Dir(p.source), ReadOnly: []string{p.source}, OutDir: out}}
+	agent, err := p.agents.Resolve(t.Context(), "acme", "inventory", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	agent.Job.Apply(spec)
+	handle, err := p.runtime.Start(t.Context(), spec, job.Ports{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	end := handle.Wait()
+	if end.Completed == nil {
+		t.Fatalf("the job ended as %+v", end.Failed)
+	}
+	return end.Completed.Answer
+}
+
+func TestTheScriptsWorkOnRealSources(t *testing.T) {
+	t.Parallel()
+	source := filepath.Join(t.TempDir(), "tree")
+	for path, text := range map[string]string{
+		"main.go":       "package main\n\nimport (\n\t\"example.com/tree/store\"\n)\n\n// TODO: say more\nfunc main() {}\n",
+		"store/db.go":   "package store\n\n// FIXME close it\n// TODO: and open it\n",
+		"web/app.js":    "import { render } from \"./view/render.js\";\n",
+		"lib/tool.py":   "from os.path import join\n",
+		"README":        "A tree.\n",
+		"web/style.css": "a {}\n",
+	} {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(source, path)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(source, path), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := newInProcess(t, storetest.Open(t, storetest.SQLite(t)), source)
+	want := map[string][]string{
+		"file-census": {"6 files\n", ".go: 2 files, 12 lines", "README: 1 files, 1 lines", "web/: 2 files", "(top): 2 files, 9 lines"},
+		"open-marks":  {"3 marks in 2 files", "store/db.go: 2", "db.go:3 // FIXME close it", "main.go: 1"},
+		"who-imports": {"store", "view/render.js", "os.path"},
+	}
+	for _, s := range load(t).Scripts {
+		got := scriptResult(t, p, s.Code)
+		for _, part := range want[s.Name] {
+			if !strings.Contains(got, part) {
+				t.Errorf("%s: no %q in\n%s", s.Name, part, got)
+			}
+		}
+	}
 }
