@@ -14,7 +14,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 DIR ?= .
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test test-needs check lint generated generate smoke conformance aimock ring crash replay collector gates bench example-events test-examples clean
+.PHONY: help demo build test test-needs check lint generated generate smoke conformance aimock ring crash replay collector s3 gates bench example-events test-examples clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -95,6 +95,9 @@ replay: ## replay recorded provider traffic; RECORDINGS=DIR names the recordings
 
 collector: ## check the export of jobs with the OpenTelemetry collector's own receiver
 	cd telemetry/collectortest && $(GO) run ../../.ci/gotest.go -- ./...
+
+s3: ## check the keeping of blobs in a bucket with an S3 server that others wrote
+	cd internal/artifact/s3test && $(GO) run ../../../.ci/gotest.go -- ./...
 
 example-events: ## run the events-calendar server offline: a run, its report, its events, its tools in the MCP inspector
 	cd examples/events-calendar && CGO_ENABLED=0 $(GO) build -trimpath -o ../../bin/events-calendar .

@@ -32,7 +32,9 @@ import (
 
 // Projects tells the sources of projects. *project.Service implements it.
 type Projects interface {
+	// Sources returns the sources of a project in the order of their names.
 	Sources(ctx context.Context, tenant, project string) ([]project.Source, error)
+	// Credential returns the credential of a source, the empty one if it has none.
 	Credential(ctx context.Context, tenant, project, name string) (secret.Value, error)
 }
 
