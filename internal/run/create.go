@@ -50,11 +50,7 @@ func (s *Store) Create(ctx context.Context, request Request, claim Claim) (Creat
 		request.Input = json.RawMessage("{}")
 	}
 	b := &birth{store: s, request: request, claim: claim, digest: digestOf(request), id: NewID(time.Now())}
-	write := s.db.Append
-	if request.ProjectLimit > 0 || claim.MaxRunning > 0 {
-		write = s.db.Write // it may wait for others who count
-	}
-	if err := write(ctx, func(tx *store.Tx) error { return b.make(ctx, tx) }); err != nil {
+	if err := s.write(ctx, func(tx *store.Tx) error { return b.make(ctx, tx) }); err != nil {
 		return Created{}, fmt.Errorf("create a run: %w", err)
 	}
 	if b.refused != nil {

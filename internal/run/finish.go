@@ -82,7 +82,7 @@ func (c *closing) commit(ctx context.Context) (State, error) {
 	if err := r.settle(); err != nil {
 		return "", fmt.Errorf("finish run %s: %w", r.lease.Run, err)
 	}
-	if err := r.store.db.Append(ctx, func(tx *store.Tx) error { return c.write(ctx, tx) }); err != nil {
+	if err := r.store.write(ctx, func(tx *store.Tx) error { return c.write(ctx, tx) }); err != nil {
 		return "", fmt.Errorf("finish run %s: %w", r.lease.Run, err)
 	}
 	if c.refused != nil {

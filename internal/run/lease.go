@@ -16,11 +16,7 @@ import (
 // often, ends here and is ErrState.
 func (s *Store) Take(ctx context.Context, id string, claim Claim) (Run, *Lease, error) {
 	t := &taking{store: s, id: id, claim: claim}
-	write := s.db.Append
-	if claim.MaxRunning > 0 || s.limited(ctx, id) {
-		write = s.db.Write // it may wait for others who count
-	}
-	if err := write(ctx, func(tx *store.Tx) error { return t.take(ctx, tx) }); err != nil {
+	if err := s.write(ctx, func(tx *store.Tx) error { return t.take(ctx, tx) }); err != nil {
 		return Run{}, nil, fmt.Errorf("take run %s: %w", id, err)
 	}
 	s.hub.publish(id, t.told)
@@ -28,13 +24,6 @@ func (s *Store) Take(ctx context.Context, id string, claim Claim) (Run, *Lease, 
 		return Run{}, nil, fmt.Errorf("take run %s: %w", id, t.refused)
 	}
 	return t.run, t.lease, nil
-}
-
-// limited reports whether a run has to be counted before it starts.
-func (s *Store) limited(ctx context.Context, id string) bool {
-	var limit int64
-	err := s.db.QueryRow(ctx, "SELECT project_limit FROM runs WHERE id = ?", []any{id}, &limit)
-	return err == nil && limit > 0
 }
 
 // taking is one call of Take. Its transaction may be made several times and shares a commit with others.

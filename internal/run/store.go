@@ -62,6 +62,15 @@ func New(db *store.DB, config Config) *Store {
 // Close ends what looks for events of other processes. Calls of Follow that wait end with an error.
 func (s *Store) Close() { s.hub.close() }
 
+// write makes a transaction that changes one run. On SQLite, where one writes at a time, it shares a commit with others. On
+// PostgreSQL it goes beside them: it locks nothing but its run, and may wait for others who count.
+func (s *Store) write(ctx context.Context, do func(*store.Tx) error) error {
+	if s.db.Dialect() == store.SQLite {
+		return s.db.Append(ctx, do)
+	}
+	return s.db.Write(ctx, do)
+}
+
 // now returns the time by which leases are judged.
 func (s *Store) now(ctx context.Context, q store.Querier) (time.Time, error) {
 	if s.config.Clock != nil {
