@@ -11,6 +11,7 @@ import (
 
 	"github.com/hozo-run/hozo/job"
 	"github.com/hozo-run/hozo/journal"
+	"github.com/hozo-run/hozo/kernel/workingmemory"
 	"github.com/hozo-run/hozo/llm"
 	"github.com/hozo-run/hozo/problem"
 )
@@ -133,7 +134,9 @@ type recordedCall struct {
 	Tool      string          `json:"tool"`
 	Arguments json.RawMessage `json:"arguments,omitempty"`
 	// Decided is the verdict about a call that had to wait.
-	Decided     string `json:"decided,omitempty"`
+	Decided string `json:"decided,omitempty"`
+	// Waiting says that the call still waits for one.
+	Waiting     bool   `json:"waiting,omitempty"`
 	Finished    bool   `json:"finished"`
 	IsError     bool   `json:"isError,omitempty"`
 	Interrupted bool   `json:"interrupted,omitempty"`
@@ -164,6 +167,9 @@ func readRecord(frames iter.Seq2[[]byte, error]) (*record, error) {
 func (r *record) add(frame *job.Frame) error {
 	r.Frames, r.Active = frame.N, frame.ActiveMS
 	if r.State == "suspended" {
+		for _, wait := range r.Waits {
+			r.known(wait.CallID, "").Waiting = false
+		}
 		r.State, r.Waits = "running", nil
 	}
 	switch frame.Type {
@@ -190,6 +196,10 @@ func (r *record) add(frame *job.Frame) error {
 			return err
 		}
 		r.State, r.Waits = "suspended", d.Waits
+		for _, wait := range d.Waits {
+			c := r.known(wait.CallID, "")
+			c.Tool, c.Arguments, c.Waiting = wait.Tool, wait.Arguments, true
+		}
 	case job.FrameOutcome:
 		r.Outcome, r.State = new(job.OutcomeFrame), "completed"
 		if err := json.Unmarshal(frame.Data, r.Outcome); err != nil {
@@ -293,6 +303,8 @@ func (r *record) call(frame *job.Frame) error {
 			return err
 		}
 		r.known(d.CallID, "").Decided = d.Verdict
+	case job.FrameStep:
+		return r.step(frame)
 	case job.FrameCompaction:
 		var d job.CompactionFrame
 		if err := json.Unmarshal(frame.Data, &d); err != nil {
@@ -301,6 +313,35 @@ func (r *record) call(frame *job.Frame) error {
 		if at, ok := r.last[d.Thread]; ok {
 			r.Turns[at].Notes = append(r.Turns[at].Notes, fmt.Sprintf("the dialog was made shorter (%s, %s): %s tokens became %s",
 				d.Reason, d.Kind, thousands(d.TokensBefore), thousands(d.TokensAfter)))
+		}
+	}
+	return nil
+}
+
+// step notes a call that only its step tells of: an accepted finish, which ends the job and is answered to nobody, and calls
+// that were dropped because a step has one.
+func (r *record) step(frame *job.Frame) error {
+	var d job.StepFrame
+	if err := json.Unmarshal(frame.Data, &d); err != nil {
+		return err
+	}
+	var step workingmemory.Step
+	if err := json.Unmarshal(d.Step, &step); err != nil {
+		return err
+	}
+	at, ok := r.last[d.Thread]
+	if !ok {
+		return nil
+	}
+	for _, c := range r.Turns[at].Calls {
+		switch {
+		case c.Finished || c.Code != "":
+		case c.ID != step.CallID:
+			c.Code = "not-run"
+		case step.Kind == workingmemory.KindFinish:
+			c.Arguments, c.Finished, c.Millis = step.Arguments, true, step.DurationMS
+			c.IsError = step.Status == workingmemory.StatusError
+			c.Summary, c.Bytes = step.Output.Text, int(step.Output.Bytes)
 		}
 	}
 	return nil
@@ -383,7 +424,9 @@ func (c *recordedCall) line() string {
 		text += " [" + c.Decided + "]"
 	}
 	switch {
-	case !c.Finished:
+	case c.Waiting:
+		return text + ": waits for a decision"
+	case !c.Finished && c.Code == "":
 		return text + ": not answered"
 	case c.Interrupted:
 		return text + ": interrupted"
