@@ -238,7 +238,8 @@ type CompactionData struct {
 	Turn int64 `json:"turn"`
 	// Reason is "threshold", "overflow" or "length".
 	Reason string `json:"reason"`
-	// Kind is "prune" if only old tool results were dropped, "summary" if a model wrote a summary.
+	// Kind is "prune" if only old tool results were dropped, "summary" if a model wrote a summary, "omission" if old messages
+	// were left out because no summary could be had.
 	Kind         string `json:"kind"`
 	TokensBefore int64  `json:"tokensBefore"`
 	TokensAfter  int64  `json:"tokensAfter"`

@@ -21,6 +21,8 @@ const maxSummaryTries = 2
 const (
 	kindPrune   = "prune"
 	kindSummary = "summary"
+	// kindOmission left old messages out, as no summary of them could be had.
+	kindOmission = "omission"
 )
 
 // shortening is what a thread remembers of making its dialog shorter.
@@ -128,7 +130,7 @@ func (t *thread) compact(settings compaction.Settings, prompt int64, reason comp
 		Offered: t.agent.tools.Names(), Read: read, Changed: changed,
 	})
 	start := time.Now()
-	result, kind, stopped, failure := t.shorten(plan, sp)
+	result, kind, stopped, failure := t.shorten(plan, reason, sp)
 	if stopped == nil && t.run.record.upcoming() == job.FrameCompaction {
 		return t.recallCompaction(&data), nil
 	}
@@ -145,7 +147,7 @@ func (t *thread) compact(settings compaction.Settings, prompt int64, reason comp
 }
 
 // shorten computes the shorter dialog, with requests for a summary if it takes one.
-func (t *thread) shorten(plan *compaction.Plan, parent *span) (result compaction.Result, kind string, stopped *stop, failure error) {
+func (t *thread) shorten(plan *compaction.Plan, reason compaction.Reason, parent *span) (result compaction.Result, kind string, stopped *stop, failure error) {
 	result, enough := plan.Prune()
 	if enough {
 		return result, kindPrune, nil, nil
@@ -154,13 +156,29 @@ func (t *thread) shorten(plan *compaction.Plan, parent *span) (result compaction
 	summary := ""
 	if s := plan.Summarise(); s != nil {
 		kind = kindSummary
-		if stopped, failure = t.summarise(s, parent); failure != nil || stopped != nil {
+		stopped, failure = t.summarise(s, parent)
+		switch {
+		case stopped != nil, failure != nil && !t.tooLong(reason):
 			return compaction.Result{}, kind, stopped, failure
+		case failure != nil:
+			kind, summary = kindOmission, plan.Omission()
+			t.emit(&job.Notice{Code: "compaction-failed", Message: t.run.redact(fmt.Sprintf(
+				"what the model is told no longer fits its window, and no summary could be had: %v; earlier messages were left out", failure))})
+		default:
+			summary = s.Summary()
 		}
-		summary = s.Summary()
 	}
 	result, failure = plan.Finish(summary)
 	return result, kind, nil, failure
+}
+
+// tooLong reports whether the dialog no longer fits the window although no server has said so: some cut what they are sent
+// in silence, and the beginning goes first. Where an earlier attempt is recorded, what it did counts.
+func (t *thread) tooLong(reason compaction.Reason) bool {
+	if j := &t.run.record; j.replaying() && j.upcoming() != job.FrameCompaction {
+		return false
+	}
+	return reason == compaction.ReasonThreshold && t.window() > 0 && t.gauge.prompt > t.window()
 }
 
 // summarise asks for a summary, part by part. A part whose answer is no summary is asked for once more, and one whose

@@ -161,6 +161,17 @@ func (p *Plan) Finish(summary string) (Result, error) {
 	return result, nil
 }
 
+// Omission stands for a summary that no model wrote: it keeps what the last compaction left and says that what came after
+// is gone. With it a dialog that no longer fits can go on; the frame around it still names the tools and the files.
+func (p *Plan) Omission() string {
+	text := "No summary of the earlier messages could be written, so they were left out. The tools and the files named below are " +
+		"exact; read again whatever is needed."
+	if e := p.in.Dialog.State.Earlier; e != nil && e.Summary != "" {
+		return e.Summary + "\n\nLater messages are missing as well. " + text
+	}
+	return text
+}
+
 // summarised puts the dialog together: the task, the summary, the latest user message, the recent part. The task stays
 // where it is if it is recent itself.
 func (p *Plan) summarised(summary string) Result {
