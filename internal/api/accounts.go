@@ -141,17 +141,7 @@ func tagBinding(b account.Binding, err error) (*tagged[account.Binding], error) 
 }
 
 func (h *Handler) agentBindings(ctx context.Context, agent string) (*plain[wire.Page[account.Binding]], error) {
-	all, err := h.config.Accounts.AgentBindings(ctx, tenantOf(ctx), agent)
-	if err != nil {
-		return nil, err
-	}
-	var visible []account.Binding
-	for _, b := range all {
-		if seesBindings(ctx, b.Project) {
-			visible = append(visible, b)
-		}
-	}
-	return whole(visible, nil)
+	return whole(h.visibleBindings(ctx, agent))
 }
 
 func (h *Handler) saveBinding(ctx context.Context, in *struct {

@@ -25,6 +25,9 @@ import (
 
 	"github.com/hozo-run/hozo/internal/access"
 	"github.com/hozo-run/hozo/internal/account"
+	"github.com/hozo-run/hozo/internal/artifact"
+	"github.com/hozo-run/hozo/internal/builder"
+	"github.com/hozo-run/hozo/internal/project"
 	"github.com/hozo-run/hozo/internal/run"
 )
 
@@ -38,6 +41,12 @@ type Config struct {
 	Runs *run.Store
 	// Orchestrator starts and ends runs.
 	Orchestrator Orchestrator
+	// Agents keeps agents and shared skills.
+	Agents *builder.Service
+	// Projects keeps projects and their sources.
+	Projects *project.Service
+	// Artifacts keeps what runs left.
+	Artifacts *artifact.Store
 	// Tenant is that of people who sign in; "" means access.DefaultTenant.
 	Tenant string
 	// Secure says that people reach the server by https, through TLS of its own or of a proxy. Cookies are then sent by
@@ -92,7 +101,8 @@ type Handler struct {
 
 // New returns a handler for every path of the API, "/livez", "/readyz" and "/openapi.json". It does no input or output.
 func New(config Config) (*Handler, error) {
-	if config.Access == nil || config.Accounts == nil || config.Runs == nil || config.Orchestrator == nil {
+	if config.Access == nil || config.Accounts == nil || config.Runs == nil || config.Orchestrator == nil || config.Agents == nil ||
+		config.Projects == nil || config.Artifacts == nil {
 		return nil, errors.New("the API needs every service of its Config")
 	}
 	return build(config), nil
@@ -112,6 +122,10 @@ func build(config Config) *Handler {
 	h.providers()
 	h.bindings()
 	h.servers()
+	h.agents()
+	h.skills()
+	h.projects()
+	h.artifacts()
 	h.runs()
 	h.records()
 	h.events()

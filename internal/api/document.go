@@ -13,6 +13,8 @@ import (
 	"github.com/hozo-run/hozo/llm"
 )
 
+//go:generate go run ../apigen -out ../../api
+
 // OpenAPI returns the OpenAPI 3.1 document of the API, as it is served and committed: indented, with a line feed at the end.
 func OpenAPI() ([]byte, error) {
 	text, err := json.MarshalIndent(build(Config{}).api.OpenAPI(), "", "  ")
@@ -52,17 +54,22 @@ func writeJSON(w io.Writer, v any) error {
 // readJSON reads a body. A name that stands there twice is an error: two readers could take different ones.
 func readJSON(data []byte, v any) error { return jsonv2.Unmarshal(data, v) }
 
-// schemaName names the schema of a type. Those of two packages that have the same name keep the package in it.
+// schemaName names the schema of a type. Those of packages whose names are general have the package in it.
 func schemaName(t reflect.Type, hint string) string {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
 	name := huma.DefaultSchemaNamer(t, hint)
 	path := t.PkgPath()
-	at := path[strings.LastIndexByte(path, '/')+1:]
-	switch at + "." + t.Name() {
-	case "access.Session", "account.Source", "job.MCPServer":
+	switch at := path[strings.LastIndexByte(path, '/')+1:]; {
+	case t.Name() == "":
+		return name
+	case at == "job", at == "catalog", at == "mcptool", at == "access" && t.Name() == "Session", at == "builder" && t.Name() == "Binding":
 		return strings.ToUpper(at[:1]) + at[1:] + name
+	case at == "llm":
+		return "LLM" + name
+	case at == "problem":
+		return "Finding"
 	}
 	return name
 }

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"path"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"github.com/hozo-run/hozo/internal/access"
 	"github.com/hozo-run/hozo/internal/api/wire"
@@ -157,12 +159,18 @@ func (h *Handler) record(ctx context.Context, action, target string, outcome acc
 	}
 }
 
-// targetOf names what a request is about: the parameters of its path, in their order.
+// targetOf names what a request is about: the parameters of its path, in their order, or what it has made.
 func targetOf(ctx huma.Context) string {
 	var parts []string
 	for part := range strings.SplitSeq(ctx.Operation().Path, "/") {
 		if name, ok := strings.CutPrefix(part, "{"); ok {
 			parts = append(parts, shorten(ctx.Param(strings.TrimSuffix(name, "}")), 128))
+		}
+	}
+	if len(parts) == 0 { // then it may have been made just now
+		_, w := humago.Unwrap(ctx)
+		if at := w.Header().Get("Location"); at != "" {
+			return path.Base(at)
 		}
 	}
 	return strings.Join(parts, "/")

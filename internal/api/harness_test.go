@@ -18,15 +18,24 @@ import (
 	"github.com/hozo-run/hozo/internal/account"
 	"github.com/hozo-run/hozo/internal/api"
 	"github.com/hozo-run/hozo/internal/api/wire"
+	"github.com/hozo-run/hozo/internal/artifact"
+	"github.com/hozo-run/hozo/internal/builder"
+	"github.com/hozo-run/hozo/internal/builtin"
+	"github.com/hozo-run/hozo/internal/project"
 	"github.com/hozo-run/hozo/internal/run"
 	"github.com/hozo-run/hozo/internal/secret"
 	"github.com/hozo-run/hozo/internal/store"
 	"github.com/hozo-run/hozo/internal/store/storetest"
 	"github.com/hozo-run/hozo/job"
+	"github.com/hozo-run/hozo/kernel"
+	"github.com/hozo-run/hozo/kernel/mcplender"
 	"github.com/hozo-run/hozo/llm"
 	"github.com/hozo-run/hozo/provider/modeltable"
+	"github.com/hozo-run/hozo/provider/offline"
 	"github.com/hozo-run/hozo/provider/openaichat"
 	"github.com/hozo-run/hozo/provider/scripted"
+	"github.com/hozo-run/hozo/tool"
+	"github.com/hozo-run/hozo/tool/filetool"
 )
 
 func TestMain(m *testing.M) { storetest.Main(m) }
@@ -43,6 +52,7 @@ type world struct {
 	accounts *account.Service
 	access   *access.Service
 	runs     *run.Store
+	kept     *artifact.Store
 	log      *bytes.Buffer
 	logMu    *sync.Mutex
 	// root is the first administrator of the default tenant.
@@ -117,8 +127,13 @@ func newWorld(t *testing.T, db *store.DB, change ...func(*api.Config, *access.Co
 		DB: db, Keys: ring, Adapters: map[string]llm.Adapter{scripted.API: scripted.New, job.APIOpenAIChat: openaichat.New}, Models: modeltable.Lookup, Version: "test",
 	})
 	must(t, err)
+	folder, err := artifact.OpenFolder(filepath.Join(t.TempDir(), "blobs"))
+	must(t, err)
+	w.kept = artifact.New(artifact.Config{DB: db, Blobs: folder})
+	projects, err := project.New(project.Config{DB: db, Keys: ring, Directories: []string{"/srv"}})
+	must(t, err)
 	w.config = api.Config{
-		Accounts: w.accounts, Runs: w.runs, Orchestrator: queued{w.runs}, Log: slog.New(slog.NewTextHandler(lockedWriter{w.logMu, w.log}, nil)),
+		Agents: newAgents(t, db), Projects: projects, Artifacts: w.kept, Accounts: w.accounts, Runs: w.runs, Orchestrator: queued{w.runs}, Log: slog.New(slog.NewTextHandler(lockedWriter{w.logMu, w.log}, nil)),
 	}
 	for _, f := range change {
 		f(&w.config, &ac)
@@ -137,6 +152,29 @@ func newWorld(t *testing.T, db *store.DB, change ...func(*api.Config, *access.Co
 	})
 	w.root = w.firstAdmin(access.DefaultTenant, "root@example.com")
 	return w
+}
+
+// newAgents returns agents for a runtime with a few tools.
+func newAgents(t *testing.T, db *store.DB) *builder.Service {
+	t.Helper()
+	registry, err := tool.NewRegistry(filetool.Tools()...)
+	must(t, err)
+	runtime, err := kernel.New(kernel.Config{
+		Adapters: map[string]llm.Adapter{job.APIScripted: scripted.New, job.APIOffline: offline.New},
+		Models:   func(_, _, id string) (llm.Model, bool) { return llm.Model{ID: id}, true },
+		Tools:    registry,
+		Lenders:  []kernel.Lender{mcplender.New(mcplender.Options{})},
+	})
+	must(t, err)
+	var tools []builder.Tool
+	for _, d := range registry.Tools() {
+		tools = append(tools, builder.Tool{Name: d.Name, Description: d.Description, Effect: string(d.Effect)})
+	}
+	set, err := builtin.Load()
+	must(t, err)
+	agents, err := builder.New(builder.Config{DB: db, BuiltIn: set, Runtime: runtime, Tools: tools})
+	must(t, err)
+	return agents
 }
 
 func must(t testing.TB, err error) {

@@ -3,12 +3,15 @@ package api_test
 import (
 	"encoding/json"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/hozo-run/hozo/internal/access"
 	"github.com/hozo-run/hozo/internal/api"
 	"github.com/hozo-run/hozo/internal/api/wire"
+	"github.com/hozo-run/hozo/internal/artifact"
 	"github.com/hozo-run/hozo/internal/store"
 	"github.com/hozo-run/hozo/internal/store/storetest"
 )
@@ -56,10 +59,10 @@ func operations(t *testing.T) []operation {
 // filled is the path of an operation with values for its parameters.
 func (o operation) filled() string {
 	path := o.path
-	for _, name := range []string{"id", "name", "agent", "session", "version", "key"} {
+	for _, name := range []string{"id", "name", "agent", "session"} {
 		path = strings.ReplaceAll(path, "{"+name+"}", "nowhere")
 	}
-	return strings.ReplaceAll(path, "{n}", "1")
+	return strings.NewReplacer("{n}", "1", "{version}", "1").Replace(path)
 }
 
 func TestEveryRouteHasOneRow(t *testing.T) {
@@ -166,7 +169,7 @@ func TestChangesWithoutAVersionAreRefused(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db)
 		for _, o := range operations(t) {
-			if !o.parameters["header If-Match"] {
+			if !o.parameters["header If-Match"] || o.method == http.MethodPost {
 				continue
 			}
 			got := w.root.do(o.method, o.filled(), nil)
@@ -190,7 +193,7 @@ func TestForeignAndMissingThingsAnswerAlike(t *testing.T) {
 			if o.open || kind == "" {
 				continue
 			}
-			foreign, missing := strings.NewReplacer("{id}", kind, "{name}", kind, "{agent}", kind, "{session}", theirs.session, "{n}", "1").Replace(o.path), o.filled()
+			foreign, missing := strings.NewReplacer("{id}", kind, "{name}", kind, "{agent}", kind, "{session}", theirs.session, "{n}", "1", "{version}", "1").Replace(o.path), o.filled()
 			body := theirs.bodyFor(o.id)
 			if o.parameters["query model"] {
 				foreign, missing = foreign+"?model=m", missing+"?model=m"
@@ -205,7 +208,7 @@ func TestForeignAndMissingThingsAnswerAlike(t *testing.T) {
 }
 
 // things are ids of another tenant.
-type things struct{ user, key, session, provider, server, run string }
+type things struct{ user, key, session, provider, server, run, agent, skill, project, artifact string }
 
 func (w *world) foreignThings(other person) things {
 	w.t.Helper()
@@ -216,13 +219,18 @@ func (w *world) foreignThings(other person) things {
 	made, recorder := w.running("other", "")
 	report(w.t, recorder, made.ID, 1, 3)
 	finish(w.t, recorder)
-	return things{user: other.id, key: key.Key.ID, session: sessions.Items[0].ID, provider: provider.ID, server: server.Name, run: made.ID}
+	into[struct{}](w.t, other.do("POST", "/api/admin/agents", anAgent("theirs")), http.StatusCreated)
+	into[struct{}](w.t, other.do("POST", "/api/admin/agent-skills", map[string]any{"name": "theirs", "file": aSkill("theirs")}), http.StatusCreated)
+	project := into[struct{ ID string }](w.t, other.do("POST", "/api/v1/projects", map[string]any{"name": "Theirs", "settings": map[string]any{}}), http.StatusCreated)
+	into[struct{}](w.t, other.do("PUT", "/api/v1/projects/"+project.ID+"/sources/theirs", aSource(), "If-None-Match", "*"), http.StatusOK)
+	return things{agent: "theirs", skill: "theirs", project: project.ID, artifact: w.leave("other", "", made.ID)[0].ID, user: other.id, key: key.Key.ID, session: sessions.Items[0].ID, provider: provider.ID, server: server.Name, run: made.ID}
 }
 
 func (t things) idFor(path string) string {
 	for prefix, id := range map[string]string{
 		"/api/v1/users/{id}": t.user, "/api/v1/keys/{id}": t.key, "/api/v1/sessions/{session}": t.session,
 		"/api/v1/providers/{id}": t.provider, "/api/v1/mcp-servers/{name}": t.server, "/api/v1/runs/{id}": t.run,
+		"/api/admin/agents/{name}": t.agent, "/api/admin/agent-skills/{name}": t.skill, "/api/v1/projects/{id}": t.project, "/api/v1/artifacts/{id}": t.artifact,
 	} {
 		if strings.HasPrefix(path, prefix) {
 			return id
@@ -244,10 +252,49 @@ func (t things) bodyFor(id string) any {
 		return map[string]any{"model": "m"}
 	case "accept-mcp-tools":
 		return map[string]any{"hashes": map[string]string{"a": "b"}}
+	case "save-agent":
+		return anAgent("theirs")
+	case "switch-agent":
+		return map[string]any{"enabled": true}
+	case "copy-agent":
+		return map[string]any{"name": "mine"}
+	case "save-skill":
+		return map[string]any{"file": aSkill("theirs")}
+	case "update-project":
+		return map[string]any{"name": "Mine", "settings": map[string]any{}}
+	case "put-source":
+		return aSource()
 	case "decide":
 		return map[string]any{"decisions": []map[string]any{{"waitId": "w", "hash": "h", "verdict": "approve"}}}
 	}
 	return nil
+}
+
+// anAgent is a draft of an agent, aSkill the file of a skill, aSource a source of a project.
+func anAgent(name string) map[string]any {
+	text := "---\nname: " + name + "\ndescription: Does something.\n---\nDo it.\n"
+	return map[string]any{"files": []map[string]any{{"path": name + ".md", "content": text}}}
+}
+
+func aSkill(name string) string {
+	return "---\nname: " + name + "\ndescription: Says how.\n---\nLike this.\n"
+}
+
+func aSource() map[string]any {
+	return map[string]any{"kind": "git", "location": "https://git.example.com/code.git", "credential": "token-canary-4712"}
+}
+
+// leave keeps two files as what a run left.
+func (w *world) leave(tenant, project, id string) []artifact.Artifact {
+	w.t.Helper()
+	dir := w.t.TempDir()
+	must(w.t, os.WriteFile(filepath.Join(dir, "page.html"), []byte("<script>alert(1)</script>"), 0o600))
+	must(w.t, os.WriteFile(filepath.Join(dir, "report.txt"), []byte("0123456789"), 0o600))
+	_, err := w.kept.Keep(w.t.Context(), artifact.Outputs{Tenant: tenant, Project: project, Run: id, Dir: dir})
+	must(w.t, err)
+	found, err := w.kept.OfRun(w.t.Context(), tenant, id, "", 10)
+	must(w.t, err)
+	return found
 }
 
 // aProvider is an account that needs no network.

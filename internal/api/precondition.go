@@ -41,13 +41,13 @@ func (p Precondition) version() (int64, error) {
 		return 0, nil
 	}
 	tag := strings.TrimSpace(p.IfMatch)
-	if tag == "*" {
+	if tag == "*" || tag == "" { // guard asks for one where it has to be
 		return anyVersion, nil
 	}
 	text, ok := strings.CutPrefix(tag, `"`)
 	text, closed := strings.CutSuffix(text, `"`)
 	n, err := strconv.ParseInt(text, 10, 64)
-	if !ok || !closed || err != nil || n < 1 {
+	if !ok || !closed || err != nil || n < 0 {
 		return 0, store.ErrStale // no tag that we gave, so no version that is current
 	}
 	return n, nil

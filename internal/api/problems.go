@@ -13,6 +13,7 @@ import (
 	"github.com/hozo-run/hozo/internal/access"
 	"github.com/hozo-run/hozo/internal/account"
 	"github.com/hozo-run/hozo/internal/api/wire"
+	"github.com/hozo-run/hozo/internal/builder"
 	"github.com/hozo-run/hozo/internal/run"
 	"github.com/hozo-run/hozo/internal/store"
 	"github.com/hozo-run/hozo/problem"
@@ -40,6 +41,8 @@ func answers() []answer {
 		{access.ErrLink, http.StatusGone, "link", "The link is not valid any more; ask for a new one."},
 		{access.ErrLastAdmin, http.StatusConflict, "last-admin", "It is the last one who can manage users."},
 		{access.ErrNoOIDC, http.StatusNotFound, "no-identity-provider", "No identity provider is configured."},
+		{builder.ErrBuiltIn, http.StatusConflict, "built-in", "It belongs to the release and cannot be changed; copy it under another name."},
+		{builder.ErrMember, http.StatusConflict, "member", "The agent is meant for people's own tools (audience member) and never runs as a job."},
 		{run.ErrOtherRequest, http.StatusConflict, "idempotency-key-reused", "The idempotency key belongs to another request."},
 		{run.ErrState, http.StatusConflict, "state", "That is not possible in the state of the run."},
 		{run.ErrFull, http.StatusTooManyRequests, "queue-full", "Too many runs wait already; try again later."},
@@ -65,6 +68,9 @@ func (h *Handler) problemOf(ctx context.Context, err error) *wire.Problem {
 	}
 	if used, ok := errors.AsType[*account.InUseError](err); ok {
 		return newProblem(ctx, http.StatusConflict, "in-use", used.Error())
+	}
+	if p := agentProblem(ctx, err); p != nil {
+		return p
 	}
 	if e, ok := errors.AsType[*problem.Error](err); ok && e.Kind != problem.Internal {
 		return fromKind(ctx, e)
@@ -97,13 +103,41 @@ func fromKind(ctx context.Context, e *problem.Error) *wire.Problem {
 	if status == http.StatusServiceUnavailable {
 		p.Headers = http.Header{"Retry-After": {retryLater}}
 	}
-	for _, found := range e.Problems {
-		p.Errors = append(p.Errors, wire.Fault{
+	p.Errors = faultsOf(e.Problems)
+	return p
+}
+
+// agentProblem makes the answer to an error of package builder that has more to say than its name, nil for others.
+func agentProblem(ctx context.Context, err error) *wire.Problem {
+	if used, ok := errors.AsType[*builder.InUse](err); ok {
+		p := newProblem(ctx, http.StatusConflict, "in-use", used.Error())
+		for _, agent := range used.Agents {
+			p.Errors = append(p.Errors, wire.Fault{Pointer: "#", Code: "used-by", Detail: agent})
+		}
+		return p
+	}
+	u, ok := errors.AsType[*builder.Unresolved](err)
+	if !ok {
+		return nil
+	}
+	status := http.StatusConflict
+	if u.Reason == builder.ReasonUnknown {
+		status = http.StatusNotFound
+	}
+	p := newProblem(ctx, status, string(u.Reason), u.Error())
+	p.Errors = faultsOf(u.Problems)
+	return p
+}
+
+func faultsOf(list problem.List) []wire.Fault {
+	var faults []wire.Fault
+	for _, found := range list {
+		faults = append(faults, wire.Fault{
 			Pointer: "#" + found.Pointer, Code: found.Code, Detail: found.Message, Hint: found.Hint,
 			File: found.Path, Line: found.Line, Column: found.Column,
 		})
 	}
-	return p
+	return faults
 }
 
 func newProblem(ctx context.Context, status int, code, detail string) *wire.Problem {

@@ -46,12 +46,21 @@ func rules() map[string]rule {
 		aBinding   = v1 + "/bindings/{agent}"
 		aServer    = v1 + "/mcp-servers/{name}"
 		aRun       = v1 + "/runs/{id}"
+		agents     = "/api/admin/agents"
+		anAgent    = agents + "/{name}"
+		skills     = "/api/admin/agent-skills"
+		aSkill     = skills + "/{name}"
+		aProject   = v1 + "/projects/{id}"
+		aSource    = aProject + "/sources/{name}"
 	)
 	open, known := rule{open: true}, rule{}
 	users := rule{needs: access.UsersManage, whole: true}
 	accounts := rule{needs: access.ProvidersManage, whole: true}
 	accountsDo := func(action string) rule { return rule{needs: access.ProvidersManage, whole: true, action: action} }
 	readRuns := rule{needs: access.RunsRead}
+	readAgents := rule{needs: access.AgentsRead, session: true}
+	agentsDo := func(action string) rule { return rule{needs: access.AgentsManage, whole: true, action: action} }
+	projectsDo := func(action string) rule { return rule{needs: access.ProjectsManage, action: action} }
 	return map[string]rule{
 		get + "/livez": open, get + "/readyz": open, get + "/openapi.json": open,
 
@@ -72,11 +81,26 @@ func rules() map[string]rule {
 		get + v1 + "/providers": accounts, post + v1 + "/providers": accountsDo("provider.create"),
 		get + aProvider: accounts, put + aProvider: accountsDo("provider.update"), remove + aProvider: accountsDo("provider.delete"),
 		get + aProvider + "/model": accounts, post + aProvider + "/test": accountsDo("provider.test"),
-		get + v1 + "/bindings": {needs: access.AgentsRead, session: true}, get + aBinding: {needs: access.AgentsRead, session: true},
+		get + v1 + "/bindings": readAgents, get + aBinding: readAgents,
 		put + aBinding: {needs: access.ProvidersManage, action: "binding.save"}, remove + aBinding: {needs: access.ProvidersManage, action: "binding.delete"},
 		get + v1 + "/mcp-servers": accounts, post + v1 + "/mcp-servers": accountsDo("mcp-server.create"),
 		get + aServer: accounts, put + aServer: accountsDo("mcp-server.update"), remove + aServer: accountsDo("mcp-server.delete"),
 		post + aServer + "/refresh": accountsDo("mcp-server.refresh"), post + aServer + "/accept": accountsDo("mcp-server.accept"),
+
+		get + agents: readAgents, get + agents + "/context": readAgents, post + agents + "/preview": readAgents,
+		post + agents: agentsDo("agent.create"), post + agents + "/import": agentsDo("agent.import"),
+		get + anAgent: readAgents, put + anAgent: agentsDo("agent.update"), patch + anAgent: agentsDo("agent.switch"), remove + anAgent: agentsDo("agent.delete"),
+		post + anAgent + "/copy": agentsDo("agent.copy"), get + anAgent + "/definition": readAgents, get + anAgent + "/export": readAgents,
+		get + anAgent + "/versions": readAgents, get + anAgent + "/versions/{version}": readAgents,
+		post + anAgent + "/versions/{version}/restore": agentsDo("agent.restore"),
+		get + skills: readAgents, post + skills: agentsDo("skill.create"), get + aSkill: readAgents, get + aSkill + "/export": readAgents,
+		put + aSkill: agentsDo("skill.update"), remove + aSkill: agentsDo("skill.delete"),
+
+		get + v1 + "/projects": readRuns, post + v1 + "/projects": {needs: access.ProjectsManage, whole: true, action: "project.create"},
+		get + aProject: readRuns, put + aProject: projectsDo("project.update"), remove + aProject: projectsDo("project.delete"),
+		get + aProject + "/sources": readRuns, get + aSource: readRuns, put + aSource: projectsDo("source.save"), remove + aSource: projectsDo("source.delete"),
+		get + aProject + "/artifacts": readRuns, get + aRun + "/artifacts": readRuns,
+		get + v1 + "/artifacts/{id}": readRuns, get + v1 + "/artifacts/{id}/content": readRuns,
 
 		post + v1 + "/runs": {needs: access.RunsStart}, get + v1 + "/runs": readRuns, get + aRun: readRuns,
 		post + aRun + "/cancel":    {needs: access.RunsManage, action: "run.cancel"},

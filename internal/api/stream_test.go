@@ -255,7 +255,6 @@ func TestSlowReadersAreCutOffAndComeBack(t *testing.T) {
 	conn, err := net.Dial("tcp", strings.TrimPrefix(w.server.URL, "http://"))
 	must(t, err)
 	defer conn.Close()
-	must(t, conn.(*net.TCPConn).SetReadBuffer(4096))
 	r := w.root.sign(w.request("GET", path, nil))
 	must(t, r.Write(conn))
 	waitFor(t, func() bool { return w.handler.Streams() == 1 })
@@ -266,10 +265,17 @@ func TestSlowReadersAreCutOffAndComeBack(t *testing.T) {
 	if len(ids) == 0 || len(ids) > many {
 		t.Fatalf("the reader got %d events before it was cut off", len(ids))
 	}
-	last := strings.TrimPrefix(ids[len(ids)-1], "id: ")
-	_, rest := w.root.open(path, "Last-Event-ID", last)
-	if got := lines(t, rest, "id: ", many+1); len(got)+len(ids) != many+1 {
-		t.Errorf("%d events before and %d after", len(ids), len(got))
+	for i := 0; len(ids) < many+1 && i < many; i++ { // a busy machine may cut off a reader that hurries, too
+		_, rest := w.root.open(path, "Last-Event-ID", strings.TrimPrefix(ids[len(ids)-1], "id: "))
+		ids = append(ids, lines(t, rest, "id: ", many+1)...)
+	}
+	for i, id := range ids {
+		if id != fmt.Sprintf("id: %d", i+1) {
+			t.Fatalf("event %d is %q", i+1, id)
+		}
+	}
+	if len(ids) != many+1 {
+		t.Errorf("%d events in all", len(ids))
 	}
 }
 

@@ -74,6 +74,13 @@ func New(config Config) (*Client, error) {
 	return &Client{config: config, base: base}, nil
 }
 
+// WithKey returns a client of the same server that asks with another key.
+func (c *Client) WithKey(key string) *Client {
+	other := *c
+	other.config.Key = key
+	return &other
+}
+
 // call is one request, which may be sent several times.
 type call struct {
 	method string

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"io"
 	"net/http"
+	"net/url"
 	"strconv"
 
 	"github.com/hozo-run/hozo/internal/api/wire"
@@ -73,17 +74,17 @@ func (c *Client) Steps(ctx context.Context, id string, o PageOptions) (wire.Page
 
 // StepOutput returns the whole output of a step. The caller closes it.
 func (c *Client) StepOutput(ctx context.Context, id string, n int64) (io.ReadCloser, error) {
-	return c.content(ctx, path("runs", id, "steps", strconv.FormatInt(n, 10), "output"))
+	return c.content(ctx, path("runs", id, "steps", strconv.FormatInt(n, 10), "output"), nil)
 }
 
 // Journal returns the journal of a run, one frame on each line, for replay. The caller closes it.
 func (c *Client) Journal(ctx context.Context, id string) (io.ReadCloser, error) {
-	return c.content(ctx, path("runs", id, "journal"))
+	return c.content(ctx, path("runs", id, "journal"), nil)
 }
 
 // content returns a body that is no JSON. Whoever reads it gets an error if it was cut.
-func (c *Client) content(ctx context.Context, path string) (io.ReadCloser, error) {
-	response, err := c.do(ctx, get(path, nil))
+func (c *Client) content(ctx context.Context, path string, query url.Values) (io.ReadCloser, error) {
+	response, err := c.do(ctx, get(path, query))
 	if err != nil {
 		return nil, err
 	}
