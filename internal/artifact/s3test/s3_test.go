@@ -18,6 +18,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -144,12 +145,18 @@ func TestAListHasMoreThanOnePage(t *testing.T) {
 	c.Prefix = "many"
 	s := open(t, c)
 	const many = 1100 // a page of the service has 1,000
-	for range many {
-		content, hash := artifacttest.Content(8)
-		if err := s.Put(t.Context(), hash, bytes.NewReader(content)); err != nil {
-			t.Fatal(err)
-		}
+	var group sync.WaitGroup
+	for range 11 {
+		group.Go(func() {
+			for range many / 11 {
+				content, hash := artifacttest.Content(8)
+				if err := s.Put(t.Context(), hash, bytes.NewReader(content)); err != nil {
+					t.Error(err)
+				}
+			}
+		})
 	}
+	group.Wait()
 	n, last := 0, ""
 	for blob, err := range s.List(t.Context()) {
 		if err != nil {
