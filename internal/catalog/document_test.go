@@ -47,7 +47,7 @@ func TestAYAMLFileHasItsLines(t *testing.T) {
 func TestSharedSkillsAreCompiledIn(t *testing.T) {
 	t.Parallel()
 	pkg, list := ParsePackage(map[string][]byte{
-		"a.md": []byte("---\nname: a\ndescription: d\nskills: [tone, depth]\nx-subagents:\n  - {name: b, description: d, instructions: i, skills: [own, tone]}\n---\nx\n"),
+		"a.md":                []byte("---\nname: a\ndescription: d\nskills: [tone, depth]\nx-subagents:\n  - {name: b, description: d, instructions: i, skills: [own, tone]}\n---\nx\n"),
 		"skills/own/SKILL.md": []byte("---\nname: own\ndescription: d\n---\nOwn.\n"),
 	})
 	if list != nil {

@@ -42,7 +42,11 @@ func newHub(poll time.Duration, look func(context.Context, []string) (map[string
 }
 
 func (h *hub) close() {
-	h.once.Do(func() { close(h.closed) })
+	h.once.Do(func() {
+		h.mu.Lock() // nobody begins to look while it is being closed
+		defer h.mu.Unlock()
+		close(h.closed)
+	})
 	h.looks.Wait()
 }
 
