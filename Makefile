@@ -17,7 +17,7 @@ DIR ?= .
 .PHONY: help demo build test test-needs check lint generated generate smoke conformance aimock ring crash replay collector s3 gates bench example-events test-examples clean
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## build bin/hozo
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "$(LDFLAGS)" -o bin/hozo ./cmd/hozo
