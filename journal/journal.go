@@ -10,7 +10,7 @@
 // number and never skipped. After an error of the disk the journal takes nothing more.
 //
 // Read gives the frames of a journal to readers that write nothing, Summarize says what is in them, Verify what is wrong
-// with them, Cut ends them after a turn for a fork, and Restore puts the output directory back as it was.
+// with them, Fork ends them after a turn, and Restore puts the output directory back as it was.
 package journal
 
 import (

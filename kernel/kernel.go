@@ -6,8 +6,11 @@
 // The files follow a job through the kernel: validate.go (what is refused before the start), prompt.go (what the model is
 // told), loop.go (turns), workingloop.go, workingwriter.go and workingend.go (turns around a document in the place of the
 // transcript), turn.go and stream.go (one model response, its retries and guards), call.go and nested.go (tool calls, and
-// those that a call makes), lent.go and process.go (tools from outside, and the sandbox of a job's commands), limits.go and
-// loopguard.go (what stops a job), emit.go and span.go (what is reported).
+// those that a call makes), subagent.go (calls that another agent answers), suspend.go (calls that wait for a decision),
+// lent.go and process.go (tools from outside, and the sandbox of a job's commands), compact.go (a window that is full),
+// answer.go (typed and checked answers), limits.go and loopguard.go (what stops a job), emit.go and span.go (what is
+// reported), record.go, recall.go, callrecord.go and checkpoint.go (what the journal holds, and how it is taken from there
+// again), replay.go (all of it without the world).
 package kernel
 
 import (
