@@ -195,9 +195,13 @@ func TestWhatCannotBeStartedIsTriedAgainOrEnds(t *testing.T) {
 			f := newFixture(t, db, complete)
 			f.config.Retries = 2
 			f.config.Compiler = compilerFunc(func(run.Run) (*job.Spec, error) { return nil, c.err })
-			id := f.submit(f.start(), ask()).Run.ID
+			w := f.start()
+			id := f.submit(w, ask()).Run.ID
 			if r := f.ended(id); r.State != run.Failed || r.Code != c.code || r.Attempts != c.attempts {
 				t.Errorf("%s: %s, %s after %d attempts", name, r.State, r.Code, r.Attempts)
+			}
+			if err := w.Stop(t.Context()); err != nil { // the next one has another compiler
+				t.Error(err)
 			}
 		}
 	})
