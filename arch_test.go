@@ -185,6 +185,7 @@ func arrows() []arrow {
 		{"internal/apigen", []string{"internal/api"}},
 		{"internal/client", []string{"internal/api/wire", "internal/access", "internal/account", "internal/artifact", "internal/builder", "internal/project", "internal/run", "job", "llm", "problem"}},
 		{"internal/compile", []string{"internal/account", "internal/builder", "internal/catalog", "internal/run", "internal/store", "job", "llm", "problem"}},
+		{"internal/mcpserver", []string{"internal/api/wire", "internal/run", "job"}},
 		{"internal/server", []string{"internal/...", "job", "kernel", "llm", "problem"}},
 		{"internal/store", nil},
 		{"internal/store/storetest", []string{"internal/store"}},

@@ -75,13 +75,17 @@ func runScripts(t *testing.T, choose func(name string) bool) {
 			e.Setenv("MODULE", root)
 			e.Values["pipes"] = &pipes{}
 			e.Defer(e.Values["pipes"].(*pipes).close)
+			e.Values["server"] = &upServer{}
+			e.Defer(e.Values["server"].(*upServer).stop)
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"code":      codeCommand,
-			"mkfifo":    mkfifoCommand,
-			"receive":   receiveCommand,
-			"terminate": terminateCommand,
+			"code":       codeCommand,
+			"mkfifo":     mkfifoCommand,
+			"receive":    receiveCommand,
+			"serverkill": serverKillCommand,
+			"serverup":   serverUpCommand,
+			"terminate":  terminateCommand,
 		},
 		Condition: func(name string) (bool, error) {
 			if program, ok := strings.CutPrefix(name, "has:"); ok {

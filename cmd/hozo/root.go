@@ -40,6 +40,7 @@ Exit codes: 0 completed, 1 failed, 2 wrong usage, 3 the job or the agent is refu
 	root.SetErr(p.stderr)
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.AddCommand(p.jobCommand(), p.runCommand(), p.resumeCommand(), p.replayCommand(), p.forkCommand(), p.journalCommand(), p.agentCommand(), p.modelsCommand(), p.toolsCommand(), p.schemaCommand(), p.doctorCommand(), p.versionCommand(),
+		p.upCommand(), p.serveCommand(), p.workerCommand(), p.configCommand(), p.backupCommand(), p.providerCommand(), p.mcpCommand(),
 		p.completionCommand(), p.docsCommand())
 	root.InitDefaultHelpCmd()
 	return root

@@ -53,6 +53,7 @@ second one aborts it and a third kills it. A call that needs a decision (--appro
 		}),
 	}
 	f.register(command)
+	command.AddCommand(p.runsOnServer()...)
 	return command
 }
 

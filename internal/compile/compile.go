@@ -37,8 +37,11 @@ type Agents interface {
 
 // Accounts knows models and servers with their credentials; *account.Service does.
 type Accounts interface {
+	// Resolve says which model a job uses. A model that is not there is a *problem.Error of kind NotFound.
 	Resolve(ctx context.Context, tenant string, w account.Wanted) (account.Resolution, error)
+	// Configs returns accounts with their credentials by id; store.ErrNotFound if one does not exist.
 	Configs(ctx context.Context, tenant string, ids ...string) (map[string]job.ProviderConfig, error)
+	// Specs returns servers with their credentials, in the order of the names. Missing ones are a *problem.Error.
 	Specs(ctx context.Context, tenant string, names []string) (account.Specs, error)
 }
 
@@ -55,6 +58,7 @@ type Workspaces interface {
 
 // Journals returns the frames of a tenant's run; *run.Store does.
 type Journals interface {
+	// Journal yields the frames that are stored, of which there may be none.
 	Journal(ctx context.Context, tenant, id string) (iter.Seq2[[]byte, error], error)
 }
 
