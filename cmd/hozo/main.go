@@ -2,8 +2,9 @@
 // every step reported as an event and exactly one outcome. "hozo job" is for programs, "hozo run" for people; "hozo
 // agent", "models", "tools" and "schema" say what there is to run and whether it is right. See "hozo help".
 //
-// This is the only package that names concrete adapters and tools (wire.go). It finds nothing by itself: no
-// configuration file, no home directory, no file beside an agent is opened unless the command line names it.
+// This is the only package that names concrete adapters and tools (wire.go). Commands that run jobs find nothing by
+// themselves: no configuration file, no home directory, no file beside an agent is opened unless the command line names it.
+// Those that start a server or speak to one read settings in the places that "hozo config show --origin" names.
 package main
 
 import (
