@@ -80,15 +80,17 @@ type Lost struct {
 	Log string
 }
 
-// End is the data of the event that ends the events of the attempt.
+// End is the data of the event that ends the events of the attempt, nil for an attempt that was lost.
 func (o Outcome) End() EventPayload {
 	switch {
 	case o.Completed != nil:
 		return o.Completed
 	case o.Suspended != nil:
 		return o.Suspended
+	case o.Failed != nil:
+		return o.Failed
 	}
-	return o.Failed
+	return nil
 }
 
 // ExitCode is the exit code of a process that ran this one job: 0 completed, 1 failed or lost, 7 stopped by a limit,

@@ -184,12 +184,6 @@ func must(t testing.TB, err error) {
 	}
 }
 
-func (w *world) logged() string {
-	w.logMu.Lock()
-	defer w.logMu.Unlock()
-	return w.log.String()
-}
-
 // firstAdmin makes the first administrator of a tenant.
 func (w *world) firstAdmin(tenant, email string) person {
 	w.t.Helper()

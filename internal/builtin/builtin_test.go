@@ -139,7 +139,8 @@ func codes(err error) string {
 
 func TestLoadReadsOnce(t *testing.T) {
 	t.Parallel()
-	if load(t) != load(t) || !slices.IsSortedFunc(load(t).Skills, func(a, b builtin.Skill) int { return strings.Compare(a.Name, b.Name) }) {
+	first, second := load(t), load(t)
+	if first != second || !slices.IsSortedFunc(load(t).Skills, func(a, b builtin.Skill) int { return strings.Compare(a.Name, b.Name) }) {
 		t.Error("the set is read twice, or not in order")
 	}
 }

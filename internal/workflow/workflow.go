@@ -65,7 +65,6 @@ type Script struct {
 // file is a file while it is read: its parts are decoded key by key, so that all problems are found.
 type file struct {
 	doc      *catalog.Document
-	keys     []string
 	problems problem.List
 }
 
