@@ -42,9 +42,11 @@ keep it elsewhere. "hozo backup check" reads a backup from beginning to end.`,
 func (p *program) backupCheckCommand() *cobra.Command {
 	var asJSON bool
 	command := &cobra.Command{
-		Use:   "check DIR",
-		Short: "Read a backup and say what is wrong with it",
-		Args:  exactly("the directory of the backup"),
+		Use:     "check DIR",
+		Short:   "Read a backup and say what is wrong with it",
+		Long:    "Open the database of a backup, check it, and check that every blob that it names is there and has its hash.",
+		Example: "  hozo backup check /backups/2026-03-01",
+		Args:    exactly("the directory of the backup"),
 		RunE: p.runs(func(_ *cobra.Command, args []string) error {
 			ctx, stop := abortOnSignals(func() {})
 			defer stop()

@@ -33,7 +33,12 @@ func (p *program) mcpCommand() *cobra.Command {
 
 func (p *program) mcpListCommand() *cobra.Command {
 	r := &remote{}
-	command := &cobra.Command{Use: "list", Short: "List the MCP servers that agents may name", Args: noArguments}
+	command := &cobra.Command{
+		Use: "list", Short: "List the MCP servers that agents may name",
+		Long:    "List the registered MCP servers, with their state and how many tools each had when it was last asked.",
+		Example: "  hozo mcp list --json",
+		Args:    noArguments,
+	}
 	r.register(command)
 	command.RunE = p.ask(r, func(ctx context.Context, c *client.Client, _ []string) error {
 		servers, err := c.Servers(ctx)
@@ -66,7 +71,12 @@ func stateOf(s *account.Server) string {
 
 func (p *program) mcpShowCommand() *cobra.Command {
 	r := &remote{}
-	command := &cobra.Command{Use: "show NAME", Short: "Show an MCP server with its tools", Args: exactly("the name of the server")}
+	command := &cobra.Command{
+		Use: "show NAME", Short: "Show an MCP server with its tools",
+		Long:    "Show an MCP server, and for each of its tools what the server claims about it and whether jobs get it.",
+		Example: "  hozo mcp show wiki",
+		Args:    exactly("the name of the server"),
+	}
 	r.register(command)
 	command.RunE = p.ask(r, func(ctx context.Context, c *client.Client, args []string) error {
 		found, err := c.Server(ctx, args[0])
@@ -99,12 +109,12 @@ func (p *program) mcpAddCommand() *cobra.Command {
 		Short: "Register an MCP server and list its tools",
 		Long: `Register an MCP server. Its tools are listed and accepted as they are now; when one of them changes later, jobs do not get
 it until somebody accepts the change. Tools that the server does not claim to be read-only need --allow.`,
-		Example: "  hozo mcp add wiki https://wiki.example.com/mcp --header Authorization=WIKI_TOKEN --allow create_page",
+		Example: "  hozo mcp add wiki https://wiki.example.com/mcp --header-env Authorization=WIKI_TOKEN --allow create_page",
 		Args:    exactly("the name", "the URL"),
 	}
 	r.register(command)
 	flags := command.Flags()
-	flags.StringArrayVar(&headers, "header", nil, "send a header whose value is in an environment variable: `NAME=VARIABLE` (repeatable)")
+	flags.StringArrayVar(&headers, "header-env", nil, "send a header whose value is in an environment variable: `NAME=VARIABLE` (repeatable)")
 	flags.StringSliceVar(&draft.AllowedTools, "allow", nil, "`TOOLS` that may run although they may change something")
 	flags.BoolVar(&draft.Required, "required", false, "a job fails if the server cannot be used")
 	flags.BoolVar(&draft.AllowPrivate, "private", false, "the server has a loopback or private address")
@@ -114,7 +124,7 @@ it until somebody accepts the change. Tools that the server does not claim to be
 			name, variable, ok := strings.Cut(entry, "=")
 			value := p.getenv(variable)
 			if !ok || value == "" {
-				return usageError("--header %q: write NAME=VARIABLE with a variable that is set; values are not given on command lines, which everyone on the machine sees", entry)
+				return usageError("--header-env %q: write NAME=VARIABLE with a variable that is set; values are not given on command lines, which everyone on the machine sees", entry)
 			}
 			if draft.Headers == nil {
 				draft.Headers = map[string]string{}
@@ -135,7 +145,12 @@ it until somebody accepts the change. Tools that the server does not claim to be
 
 func (p *program) mcpRefreshCommand() *cobra.Command {
 	r := &remote{}
-	command := &cobra.Command{Use: "refresh NAME", Short: "Ask an MCP server for its tools again", Args: exactly("the name of the server")}
+	command := &cobra.Command{
+		Use: "refresh NAME", Short: "Ask an MCP server for its tools again",
+		Long:    "Ask an MCP server for its tools again and show what has changed. A changed tool is withheld until it is accepted.",
+		Example: "  hozo mcp refresh wiki",
+		Args:    exactly("the name of the server"),
+	}
 	r.register(command)
 	command.RunE = p.ask(r, func(ctx context.Context, c *client.Client, args []string) error {
 		found, err := c.RefreshServer(ctx, args[0])
@@ -150,10 +165,11 @@ func (p *program) mcpRefreshCommand() *cobra.Command {
 func (p *program) mcpAcceptCommand() *cobra.Command {
 	r := &remote{}
 	command := &cobra.Command{
-		Use:   "accept NAME TOOL…",
-		Short: "Accept changed tools of an MCP server",
-		Long:  `Accept the definitions of tools as they were listed last; "hozo mcp show --json" has them. What was accepted and is gone is forgotten.`,
-		Args:  cobra.MinimumNArgs(2),
+		Use:     "accept NAME TOOL…",
+		Short:   "Accept changed tools of an MCP server",
+		Long:    `Accept the definitions of tools as they were listed last; "hozo mcp show --json" has them. What was accepted and is gone is forgotten.`,
+		Example: "  hozo mcp accept wiki create_page",
+		Args:    cobra.MinimumNArgs(2),
 	}
 	r.register(command)
 	command.RunE = p.ask(r, func(ctx context.Context, c *client.Client, args []string) error {
@@ -182,7 +198,12 @@ func (p *program) mcpAcceptCommand() *cobra.Command {
 
 func (p *program) mcpRemoveCommand() *cobra.Command {
 	r := &remote{}
-	command := &cobra.Command{Use: "remove NAME", Short: "Forget an MCP server with its credentials", Args: exactly("the name of the server")}
+	command := &cobra.Command{
+		Use: "remove NAME", Short: "Forget an MCP server with its credentials",
+		Long:    "Forget an MCP server, its credentials and what was accepted of its tools. Agents that name it become invalid.",
+		Example: "  hozo mcp remove wiki",
+		Args:    exactly("the name of the server"),
+	}
 	r.register(command)
 	command.RunE = p.ask(r, func(ctx context.Context, c *client.Client, args []string) error {
 		found, err := c.Server(ctx, args[0])

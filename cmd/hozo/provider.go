@@ -27,7 +27,12 @@ func (p *program) providerCommand() *cobra.Command {
 
 func (p *program) providerListCommand() *cobra.Command {
 	r := &remote{}
-	command := &cobra.Command{Use: "list", Short: "List the accounts of a server", Args: noArguments}
+	command := &cobra.Command{
+		Use: "list", Short: "List the accounts of a server",
+		Long:    "List the accounts at model providers that a server has. Credentials are never shown, only whether there are any.",
+		Example: "  hozo provider list --json",
+		Args:    noArguments,
+	}
 	r.register(command)
 	command.RunE = p.ask(r, func(ctx context.Context, c *client.Client, _ []string) error {
 		found, err := c.Providers(ctx)
@@ -99,9 +104,11 @@ again. --base-url is for any server with an OpenAI-compatible API.`,
 func (p *program) providerTestCommand() *cobra.Command {
 	r := &remote{}
 	command := &cobra.Command{
-		Use:   "test ID MODEL",
-		Short: "Send one small request to a model, which may cost money",
-		Args:  exactly("the id of the account", "the model"),
+		Use:     "test ID MODEL",
+		Short:   "Send one small request to a model, which may cost money",
+		Long:    "Send one small request with an account to a model and say whether it answered, how fast, and what is wrong if it did not.",
+		Example: "  hozo provider test anthropic claude-sonnet-4-5",
+		Args:    exactly("the id of the account", "the model"),
 	}
 	r.register(command)
 	command.RunE = p.ask(r, func(ctx context.Context, c *client.Client, args []string) error {
@@ -126,7 +133,12 @@ func (p *program) providerTestCommand() *cobra.Command {
 
 func (p *program) providerRemoveCommand() *cobra.Command {
 	r := &remote{}
-	command := &cobra.Command{Use: "remove ID", Short: "Remove an account with its credentials", Args: exactly("the id of the account")}
+	command := &cobra.Command{
+		Use: "remove ID", Short: "Remove an account with its credentials",
+		Long:    "Remove an account and its credentials. An account that a binding names is kept; remove the binding first.",
+		Example: "  hozo provider remove local",
+		Args:    exactly("the id of the account"),
+	}
 	r.register(command)
 	command.RunE = p.ask(r, func(ctx context.Context, c *client.Client, args []string) error {
 		found, err := c.Provider(ctx, args[0])
@@ -182,7 +194,12 @@ func agentOfBinding(name string) string {
 func (p *program) providerBindingsCommand() *cobra.Command {
 	r := &remote{}
 	var project string
-	command := &cobra.Command{Use: "bindings", Short: "List which agent uses which model", Args: noArguments}
+	command := &cobra.Command{
+		Use: "bindings", Short: "List which agent uses which model",
+		Long:    "List the bindings of agents to models, those of the installation and those of projects.",
+		Example: "  hozo provider bindings",
+		Args:    noArguments,
+	}
 	r.register(command)
 	command.Flags().StringVar(&project, "project", "", "those of this `PROJECT` (default those of the installation)")
 	command.RunE = p.ask(r, func(ctx context.Context, c *client.Client, _ []string) error {

@@ -31,6 +31,7 @@ func (p *program) runListCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:     "list",
 		Short:   "List the runs of a server, newest first",
+		Long:    "List the runs of a server with their state, agent and age. Filters can be repeated.",
 		Example: "  hozo run list --state running --state queued",
 		Args:    noArguments,
 	}
@@ -78,9 +79,11 @@ func (p *program) printRuns(runs []run.Run) error {
 func (p *program) runShowCommand() *cobra.Command {
 	r := &remote{}
 	command := &cobra.Command{
-		Use:   "show RUN",
-		Short: "Show one run of a server",
-		Args:  exactly("the id of the run"),
+		Use:     "show RUN",
+		Short:   "Show one run of a server",
+		Long:    "Show a run: its state, its attempts, what it waits for, what it used and how it ended.",
+		Example: "  hozo run show run_0abc",
+		Args:    exactly("the id of the run"),
 	}
 	r.register(command)
 	command.RunE = p.ask(r, func(ctx context.Context, c *client.Client, args []string) error {
@@ -185,10 +188,11 @@ func (p *program) runCancelCommand() *cobra.Command {
 	r := &remote{}
 	var cause string
 	command := &cobra.Command{
-		Use:   "cancel RUN",
-		Short: "End a run of a server",
-		Long:  "End a run. One that has ended stays as it is.",
-		Args:  exactly("the id of the run"),
+		Use:     "cancel RUN",
+		Short:   "End a run of a server",
+		Long:    "End a run. One that has ended stays as it is.",
+		Example: "  hozo run cancel run_0abc",
+		Args:    exactly("the id of the run"),
 	}
 	r.register(command)
 	command.Flags().StringVar(&cause, "cause", "", "`TEXT` for people")
