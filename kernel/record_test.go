@@ -201,7 +201,7 @@ func cutAnywhere(t *testing.T, archive *txtar.Archive) {
 	events, outcome := attempt(t, spec, whole)
 	want, state := timeless(t, whole.frames), filesOf(spec.Workspace.OutDir)
 	replayed(t, whole.frames)
-	for cut := range len(whole.frames) + 1 {
+	for cut := 0; cut <= len(whole.frames); cut += cutStep {
 		frames := whole.frames[:cut:cut]
 		at := filesOf(specFrom(t, archive).Workspace.OutDir)
 		if cut > 0 {
