@@ -114,8 +114,7 @@ func TestAnArchiveThatIsNotSafeIsRefusedAsAWhole(t *testing.T) {
 			_, err := f.Import(t.Context(), tenant, builder.ImportRequest{Archive: c.archive})
 			got := codes(err)
 			slices.Sort(got)
-			slices.Sort(c.want)
-			if diff := cmp.Diff(c.want, got); diff != "" {
+			if diff := cmp.Diff(slices.Sorted(slices.Values(c.want)), got); diff != "" {
 				t.Errorf("%s: %s%v", name, diff, err)
 			}
 			for _, p := range problem.Of(err) {
