@@ -169,7 +169,7 @@ func (rt *Runtime) resolveModel(a *agent, p *plan, problems *problem.List) {
 		return
 	}
 	if a.provider == nil {
-		provider, err := adapter(accountOf(config))
+		provider, err := adapter(config.Account())
 		if err != nil {
 			addAdapterProblems(problems, "/providers/"+escape(spec.Model.Provider), err)
 			return
@@ -184,23 +184,11 @@ func (rt *Runtime) resolveModel(a *agent, p *plan, problems *problem.List) {
 	}
 	a.model.ID = spec.Model.ID
 	if override, ok := config.Models[spec.Model.ID]; ok {
-		apply(&a.model, override)
+		override.Apply(&a.model)
 		a.modelListed = true
 	}
 	a.chooseThinking(p)
 	a.chooseOutput(p, problems)
-}
-
-func accountOf(config job.ProviderConfig) llm.Account {
-	account := llm.Account{BaseURL: config.BaseURL, APIKey: config.APIKey, APIVersion: config.APIVersion, Headers: config.Headers,
-		TagHeaders: config.TagHeaders, TagPreset: config.TagPreset, Script: config.Script}
-	if a := config.AWS; a != nil {
-		account.Region = a.Region
-		if a.AccessKeyID != "" || a.SecretAccessKey != "" || a.SessionToken != "" {
-			account.SigningKey = &llm.SigningKey{ID: a.AccessKeyID, Secret: a.SecretAccessKey, Session: a.SessionToken}
-		}
-	}
-	return account
 }
 
 // addAdapterProblems keeps the findings of an adapter, placed below its provider. What is known to be wrong there is not
@@ -216,27 +204,6 @@ func addAdapterProblems(problems *problem.List, pointer string, err error) {
 		return
 	}
 	problems.Add("provider-invalid", pointer, "%v", err)
-}
-
-func apply(m *llm.Model, o job.ModelConfig) {
-	if o.ContextWindow != nil {
-		m.ContextWindow = *o.ContextWindow
-	}
-	if o.MaxOutputTokens != nil {
-		m.MaxOutputTokens = *o.MaxOutputTokens
-	}
-	if o.Price != nil {
-		m.Price = o.Price
-	}
-	if o.ThinkingLevels != nil {
-		m.ThinkingLevels = o.ThinkingLevels
-	}
-	if o.Images != nil {
-		m.Images = *o.Images
-	}
-	if o.Compat != nil {
-		m.Compat = *o.Compat
-	}
 }
 
 // chooseThinking settles the level at which the model thinks.

@@ -91,7 +91,7 @@ func (t *thread) spendRepair(fault error) *stop {
 	return nil
 }
 
-// checkAnswer asks whether an answer may stand.
+// checkAnswer asks whether an answer may stand, or takes what is recorded of that.
 func (t *thread) checkAnswer(answer string) *stop {
 	r := t.run
 	if len(r.judges) == 0 && r.record.upcoming() != job.FrameCallFinished {
@@ -100,21 +100,17 @@ func (t *thread) checkAnswer(answer string) *stop {
 	id := fmt.Sprintf("check.%d", t.turn)
 	var frame job.CallFinishedFrame
 	recalled, stopped := r.record.take(job.FrameCallFinished, &frame)
-	if stopped != nil {
+	switch {
+	case stopped != nil:
 		return stopped
-	}
-	if !recalled {
+	case recalled && frame.CallID != id:
+		return diverged("frame %d ends call %s, not %s", r.record.taken.N, frame.CallID, id)
+	case !recalled:
 		verdict := r.judgeAnswer(t, answer)
 		if ended := t.ended(); verdict != nil && ended != nil {
 			return ended
 		}
-		frame = job.CallFinishedFrame{CallID: id}
-		if verdict != nil {
-			frame.IsError, frame.Summary, frame.Text, frame.Code = true, verdict.Check, verdict.Message, job.CodeCheckUnavailable
-			if verdict.Failed {
-				frame.Code = job.CodeAnswerCheckFailed
-			}
-		}
+		frame = verdict.frame(id)
 		if stopped := r.record.put(job.FrameCallFinished, &frame); stopped != nil {
 			return stopped
 		}
@@ -126,6 +122,19 @@ func (t *thread) checkAnswer(answer string) *stop {
 		return stopf(job.ReasonError, frame.Code, "the answer did not pass the check %q: %s", frame.Summary, frame.Text)
 	}
 	return stopf(job.ReasonError, frame.Code, "the check %q could not be made: %s", frame.Summary, frame.Text)
+}
+
+// frame is what is recorded of a judgement; nil, which lets the answer stand, is one as well.
+func (j *Judgement) frame(id string) job.CallFinishedFrame {
+	frame := job.CallFinishedFrame{CallID: id}
+	if j == nil {
+		return frame
+	}
+	frame.IsError, frame.Summary, frame.Text, frame.Code = true, j.Check, j.Message, job.CodeCheckUnavailable
+	if j.Failed {
+		frame.Code = job.CodeAnswerCheckFailed
+	}
+	return frame
 }
 
 // judgeAnswer returns the first judgement against an answer, nil if there is none.

@@ -197,6 +197,9 @@ func (t *thread) unknownTool(name string) string {
 	return fmt.Sprintf("there is no tool %q; the tools are: %s", cut(name, 100), strings.Join(t.agent.tools.Names(), ", "))
 }
 
+// took is how long a call has run.
+func (c *call) took() time.Duration { return time.Since(c.start) }
+
 func (c *call) refuse(code, reason string) { c.code, c.reason = code, reason }
 
 func (t *thread) announce(c *call, parent *span) {
@@ -333,7 +336,7 @@ func (t *thread) report(c *call) {
 		r.observe(text)
 	}
 	r.emitIn(c.parentID(), &job.ToolResultData{CallID: c.ID, Tool: c.Name, Success: success, Summary: c.summary(),
-		Bytes: int64(len(text)), DurationMS: time.Since(c.start).Milliseconds()})
+		Bytes: int64(len(text)), DurationMS: c.took().Milliseconds()})
 	for _, o := range c.result.Outputs {
 		r.emitIn(c.parentID(), &job.OutputData{CallID: c.ID, Path: o.Path, Bytes: o.Bytes})
 	}

@@ -60,7 +60,7 @@ func (t *thread) conclude(c *call) *stop {
 			return stopped
 		}
 		if c.result.Suspended == "" {
-			t.run1(c)
+			t.obtain(c)
 		}
 		if c.result.Suspended == "" || c.code != "" {
 			break
@@ -73,8 +73,8 @@ func (t *thread) conclude(c *call) *stop {
 	return t.recordEnd(c)
 }
 
-// run1 gets the result of a call of which no end is recorded.
-func (t *thread) run1(c *call) {
+// obtain gets the result of a call of which no end is recorded.
+func (t *thread) obtain(c *call) {
 	switch {
 	case c.agent != nil && c.code == "":
 		return

@@ -106,37 +106,31 @@ func decodedDetails(raw json.RawMessage) map[string]any {
 	return details
 }
 
-// openThread gives a thread its dialog: with what was recorded of it, or with what holds now.
+// openThread gives a thread its dialog: the one that is open already, the one that is recorded, or one with what holds now.
+// A fork passes the recorded one and has its own.
 func (t *thread) openThread(o *opened) *stop {
 	r := t.run
-	lists := r.rt.lists
-	if o == nil && !r.record.replaying() {
-		return t.openWith(lists(r.plan, t.agent))
-	}
 	if o != nil {
 		t.begin(o)
-		return t.recordLists(o.lists)
+		return r.record.put(job.FrameLists, o.lists)
 	}
 	var recorded job.ListsFrame
-	if _, stopped := r.record.take(job.FrameLists, &recorded); stopped != nil {
+	recalled, stopped := r.record.take(job.FrameLists, &recorded)
+	switch {
+	case stopped != nil:
 		return stopped
-	}
-	if recorded.Thread != t.id {
+	case recalled && recorded.Thread != t.id:
 		return diverged("frame %d opens the dialog of call %q, not of %q", r.record.taken.N, recorded.Thread, t.id)
+	case recalled && !r.record.copies:
+		t.agent.model, t.agent.thinking = recorded.Model, recorded.Thinking
+		return t.dialogOf(&recorded)
 	}
-	if r.record.copies {
-		return t.openWith(lists(r.plan, t.agent))
-	}
-	t.agent.model, t.agent.thinking = recorded.Model, recorded.Thinking
-	return t.dialogOf(&recorded)
-}
-
-func (t *thread) openWith(lists *job.ListsFrame) *stop {
+	lists := r.rt.lists(r.plan, t.agent)
 	lists.Thread = t.id
 	if stopped := t.dialogOf(lists); stopped != nil {
 		return stopped
 	}
-	return t.recordLists(lists)
+	return r.record.put(job.FrameLists, lists)
 }
 
 // dialogOf opens the dialog of what is offered.
@@ -148,10 +142,6 @@ func (t *thread) dialogOf(lists *job.ListsFrame) *stop {
 	}
 	t.begin(o)
 	return nil
-}
-
-func (t *thread) recordLists(lists *job.ListsFrame) *stop {
-	return t.run.record.put(job.FrameLists, lists)
 }
 
 // rest ends the attempt here if it has to end; otherwise it returns the stop of a thread that may not go on, nil if it may.

@@ -49,9 +49,7 @@ func diverged(format string, args ...any) *stop {
 
 // open reads the first of the earlier frames.
 func (j *record) open(frames iter.Seq2[[]byte, error]) *stop {
-	next, done := iter.Pull2(frames)
-	j.done = done
-	j.next = func() ([]byte, error, bool) { line, err, ok := next(); return line, err, ok }
+	j.next, j.done = iter.Pull2(frames)
 	return j.advance()
 }
 
@@ -116,11 +114,8 @@ func (j *record) take(kind job.FrameType, data any) (bool, *stop) {
 	if !j.copies {
 		j.n = f.N
 		j.before = time.Duration(f.ActiveMS) * time.Millisecond
-	}
-	if j.copies {
-		if stopped := j.copy(f); stopped != nil {
-			return false, stopped
-		}
+	} else if stopped := j.copy(f); stopped != nil {
+		return false, stopped
 	}
 	if stopped := j.advance(); stopped != nil {
 		return false, stopped

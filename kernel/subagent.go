@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/hozo-run/hozo/job"
 	"github.com/hozo-run/hozo/tool"
@@ -132,6 +131,3 @@ func (t *thread) reported(end endOfLoop, stopped *stop) (tool.Result, *stop) {
 	}
 	return tool.Result{Text: head + text, IsError: stopped != nil, Summary: fmt.Sprintf("%s after %s", status, describeCount(int(total.Turns), "turn"))}, nil
 }
-
-// took is how long a call has run.
-func (c *call) took() time.Duration { return time.Since(c.start) }
