@@ -99,11 +99,24 @@ func (p *program) fork(f *forkFlags, path string, changed func(string) bool) err
 	}
 	if code < 0 {
 		a.discardJournal()
+		err = errors.Join(err, empty(f.out)) // as it was, so that the fork can be tried again
 	}
 	if err = errors.Join(err, log.close()); err != nil {
 		return err
 	}
 	return exitWith(code)
+}
+
+// empty removes what a directory holds.
+func empty(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	for _, entry := range entries {
+		err = errors.Join(err, os.RemoveAll(filepath.Join(dir, entry.Name())))
+	}
+	return err
 }
 
 // check finds what is wrong with the command line alone.
